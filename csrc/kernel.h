@@ -1,0 +1,295 @@
+/* The kernel template: one lane's scalar functions -> loops over all lanes, and the kernel table.
+ *
+ * Included at the end of every env file, once per scalar type. The env's structs have fields of one type only, so
+ * a struct and an array of that many elements are two views of the same bytes; the loops below load a struct
+ * from its columns, call the env's function, which is inlined, and store it back. Compilers keep the structs in
+ * registers and vectorise the loop over lanes. Time limit, return counting and flags are part of that loop. */
+
+#if !defined(FV_STATE_NAMES) || !defined(FV_PARAM_NAMES) || !defined(FV_ACTION)
+#error "an env file defines FV_NAME, FV_STATE_NAMES, FV_PARAM_NAMES, FV_OBS and FV_ACTION"
+#endif
+#ifndef FV_ACTION_WIDTH
+#define FV_ACTION_WIDTH 1
+#endif
+#ifndef FV_NUM_TABLES
+#define FV_NUM_TABLES 0
+#endif
+#ifndef FV_OPTION_NAMES
+#define FV_OPTION_NAMES ""
+#define FV_OPTION_DEFAULTS {0}
+#endif
+#ifndef FV_STATE_TYPE
+#define FV_STATE_TYPE real
+#endif
+#ifndef FV_DRAWS_IN_STEP
+#define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
+#endif
+
+#ifndef FV_KERNEL_H
+#define FV_KERNEL_H
+/* The promise that lanes do not depend on each other: columns and outputs of a batch never overlap. */
+#if defined(__clang__)
+#define FV_LANES _Pragma("clang loop vectorize(assume_safety)")
+#define FV_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FV_LANES _Pragma("GCC ivdep")
+#define FV_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+#define FV_IS_DISCRETE_FV_DISCRETE 1
+#define FV_IS_DISCRETE_FV_BOX 0
+#define FV_IS_DISCRETE_(kind) FV_IS_DISCRETE_##kind
+#define FV_IS_DISCRETE(kind) FV_IS_DISCRETE_(kind)
+
+/* Both checks fold the whole array before they look, so that the loop vectorises; the lane is sought only then. */
+static int64_t fv_check_discrete(const int64_t *actions, int64_t n, int64_t low, int64_t count)
+{
+    uint64_t outside = 0; /* its top bit: some action is below low or above the last */
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t from_low = (uint64_t)actions[i] - (uint64_t)low;
+        outside |= from_low | ((uint64_t)(count - 1) - from_low);
+    }
+    if (outside >> 63)
+        for (int64_t i = 0; i < n; i++)
+            if (actions[i] < low || actions[i] - low >= count)
+                return i;
+    return -1;
+}
+
+#define FV_CHECK_NAN_(type) \
+    static int64_t fv_check_##type(const type *actions, int64_t count) \
+    { \
+        int nan = 0; \
+        for (int64_t i = 0; i < count; i++) \
+            nan |= actions[i] != actions[i]; \
+        if (nan) \
+            for (int64_t i = 0; i < count; i++) \
+                if (actions[i] != actions[i]) \
+                    return i; \
+        return -1; \
+    }
+FV_CHECK_NAN_(float)
+FV_CHECK_NAN_(double)
+#undef FV_CHECK_NAN_
+#endif /* FV_KERNEL_H */
+
+enum {
+    FV(num_state) = sizeof(FV(state)) / sizeof(FV_STATE_TYPE),
+    FV(num_params) = sizeof(FV(params)) / sizeof(real)
+};
+typedef union { FV(state) fields; FV_STATE_TYPE at[FV(num_state)]; } FV(state_view);
+typedef union { FV(params) fields; real at[FV(num_params)]; } FV(params_view);
+
+FV_INLINE void FV(load)(FV(state_view) *s, const fv_batch *b, int64_t lane)
+{
+    const FV_STATE_TYPE *column = b->state;
+    FV_UNROLL
+    for (int k = 0; k < FV(num_state); k++)
+        s->at[k] = column[k * b->stride + lane];
+}
+
+FV_INLINE void FV(store)(const FV(state_view) *s, const fv_batch *b, int64_t lane)
+{
+    FV_STATE_TYPE *column = b->state;
+    FV_UNROLL
+    for (int k = 0; k < FV(num_state); k++)
+        column[k * b->stride + lane] = s->at[k];
+}
+
+/* The parameters of one lane, from their columns. */
+FV_INLINE void FV(load_params)(FV(params_view) *p, const fv_batch *b, int64_t lane)
+{
+    const real *column = b->param_columns;
+    FV_UNROLL
+    for (int k = 0; k < FV(num_params); k++)
+        p->at[k] = column[k * b->stride + lane];
+}
+
+/* Writes one lane's row of every array in an env's FV_OBS or FV_INFO list. */
+#define FV_STORE_ROW_(type, name, width) \
+    { \
+        type *row = (type *)arrays[array++] + lane * (width); \
+        FV_UNROLL \
+        for (int k = 0; k < (width); k++) \
+            row[k] = values->name[k]; \
+    }
+
+FV_INLINE void FV(store_obs)(const FV(obs) *values, void *const *arrays, int64_t lane)
+{
+    int array = 0;
+    FV_OBS(FV_STORE_ROW_)
+    (void)array;
+}
+
+FV_INLINE void FV(store_info)(const FV(info) *values, void *const *arrays, int64_t lane)
+{
+    int array = 0;
+    FV_INFO(FV_STORE_ROW_)
+    (void)array, (void)values, (void)arrays, (void)lane;
+}
+
+/* The step loop. Its last three arguments are constants wherever it is called: it is compiled once for each mix. */
+FV_INLINE void FV(step_lanes)(const fv_batch *b, int64_t begin, int64_t end,
+                              const int columns, const int returns, const int float32_action)
+{
+    FV(params_view) shared = {0};
+    if (!columns)
+        shared = *(const FV(params_view) *)b->params;
+    const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
+#if FV_IS_DISCRETE(FV_ACTION)
+    const int64_t *actions = b->actions;
+#endif
+#if !FV_DRAWS_IN_STEP
+    FV_LANES
+#endif
+    for (int64_t i = begin; i < end; i++) {
+        fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action};
+        FV(state_view) s;
+        FV(params_view) p = shared;
+        FV(obs) obs;
+        FV(info) info;
+#if FV_DRAWS_IN_STEP
+        if (b->pending[i])
+            continue;
+        lane.rng = b->rng[i];
+#endif
+        FV(load)(&s, b, i);
+        if (columns)
+            FV(load_params)(&p, b, i);
+#if FV_IS_DISCRETE(FV_ACTION)
+        const int64_t action = actions[i];
+#else
+        double action[FV_ACTION_WIDTH];
+        FV_UNROLL
+        for (int k = 0; k < FV_ACTION_WIDTH; k++)
+            action[k] = float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
+                                       : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
+#endif
+        const fv_outcome outcome = FV(step)(&s.fields, action, &p.fields, &info, &lane);
+        FV(store)(&s, b, i);
+#if FV_DRAWS_IN_STEP
+        b->rng[i] = lane.rng;
+#endif
+        FV(observe)(&s.fields, &p.fields, &obs);
+        FV(store_obs)(&obs, b->obs, i);
+        FV(store_info)(&info, b->info, i);
+        b->rewards[i] = outcome.reward;
+        if (returns)
+            b->returns[i] += outcome.reward;
+        b->terminations[i] = (uint8_t)(outcome.terminated != 0);
+        b->truncations[i] = (uint8_t)(b->start[i] <= oldest);
+    }
+}
+
+static void FV(run_step)(const fv_batch *b, int64_t begin, int64_t end)
+{
+    if (b->param_columns)
+        FV(step_lanes)(b, begin, end, 1, b->returns != NULL, 0);
+    else if (b->returns)
+        FV(step_lanes)(b, begin, end, 0, 1, 0);
+    else
+        FV(step_lanes)(b, begin, end, 0, 0, 0);
+}
+
+#if !FV_IS_DISCRETE(FV_ACTION)
+static void FV(run_step_float32)(const fv_batch *b, int64_t begin, int64_t end)
+{
+    if (b->param_columns)
+        FV(step_lanes)(b, begin, end, 1, b->returns != NULL, 1);
+    else if (b->returns)
+        FV(step_lanes)(b, begin, end, 0, 1, 1);
+    else
+        FV(step_lanes)(b, begin, end, 0, 0, 1);
+}
+#endif
+
+static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count, const double *options)
+{
+    FV(params_view) p = {0};
+    if (!b->param_columns)
+        p = *(const FV(params_view) *)b->params;
+    for (int64_t j = 0; j < count; j++) {
+        const int64_t i = lanes[j];
+        fv_lane lane = {.rng = b->rng[i], .options = options, .tables = b->tables, .table_sizes = b->table_sizes};
+        FV(state_view) s;
+        FV(obs) obs;
+        FV(info) info;
+        if (b->param_columns)
+            FV(load_params)(&p, b, i);
+        FV(reset)(&s.fields, &p.fields, &info, &lane);
+        b->rng[i] = lane.rng;
+        FV(store)(&s, b, i);
+        FV(observe)(&s.fields, &p.fields, &obs);
+        FV(store_obs)(&obs, b->obs, i);
+        FV(store_info)(&info, b->info, i);
+    }
+}
+
+static void FV(run_observe)(const fv_batch *b, int64_t begin, int64_t end)
+{
+    FV(params_view) p = {0};
+    if (!b->param_columns)
+        p = *(const FV(params_view) *)b->params;
+    for (int64_t i = begin; i < end; i++) {
+        FV(state_view) s;
+        FV(obs) obs;
+        FV(load)(&s, b, i);
+        if (b->param_columns)
+            FV(load_params)(&p, b, i);
+        FV(observe)(&s.fields, &p.fields, &obs);
+        FV(store_obs)(&obs, b->obs, i);
+    }
+}
+
+#define FV_DESCRIBE_(type, name, width) {#name, FV_DTYPE(type), width, (int32_t)((width) * sizeof(type))},
+static const fv_array FV(obs_arrays)[] = {FV_OBS(FV_DESCRIBE_) {0}};
+static const fv_array FV(info_arrays)[] = {FV_INFO(FV_DESCRIBE_) {0}};
+#undef FV_DESCRIBE_
+#undef FV_STORE_ROW_
+
+static const fv_kernel FV(kernel) = {
+    .abi_version = FV_ABI_VERSION,
+    .table_size = sizeof(fv_kernel),
+    .name = FV_TEXT(FV_NAME),
+    .state_names = FV_STATE_NAMES,
+    .param_names = FV_PARAM_NAMES,
+    .num_state = FV(num_state),
+    .num_params = FV(num_params),
+    .state_dtype = FV_DTYPE(FV_STATE_TYPE),
+    .real_dtype = FV_DTYPE(real),
+    .state_size = sizeof(FV_STATE_TYPE),
+    .real_size = sizeof(real),
+    .obs = FV(obs_arrays),
+    .info = FV(info_arrays),
+    .num_obs = sizeof(FV(obs_arrays)) / sizeof(fv_array) - 1,
+    .num_info = sizeof(FV(info_arrays)) / sizeof(fv_array) - 1,
+    .action_kind = FV_ACTION,
+    .action_width = FV_ACTION_WIDTH,
+    .num_tables = FV_NUM_TABLES,
+    .option_names = FV_OPTION_NAMES,
+    .option_defaults = FV_OPTION_DEFAULTS,
+    .check_discrete = fv_check_discrete,
+    .check_float32 = fv_check_float,
+    .check_float64 = fv_check_double,
+    .step = FV(run_step),
+#if !FV_IS_DISCRETE(FV_ACTION)
+    .step_float32 = FV(run_step_float32),
+#endif
+    .reset = FV(run_reset),
+    .observe = FV(run_observe),
+};
+
+#undef FV
+#undef FV_NAME
+#undef FV_STATE_NAMES
+#undef FV_STATE_TYPE
+#undef FV_PARAM_NAMES
+#undef FV_OBS
+#undef FV_INFO
+#undef FV_NO_INFO_
+#undef FV_ACTION
+#undef FV_ACTION_WIDTH
+#undef FV_NUM_TABLES
+#undef FV_OPTION_NAMES
+#undef FV_OPTION_DEFAULTS
+#undef FV_DRAWS_IN_STEP

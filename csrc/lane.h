@@ -1,0 +1,84 @@
+/* The words an env file may use: draws, sin and cos, clip, the outcome of a step.
+ *
+ * An env file first names what it is (FV_NAME, FV_OBS, ...), includes this header, writes the scalar functions of
+ * one lane and includes kernel.h. See envs/counter.h for the shortest example. The first part below is the
+ * same for all env files; the second is made anew for each, and so has no include guard. */
+#ifndef FV_LANE_H
+#define FV_LANE_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fastvec.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define FV_INLINE static inline __attribute__((always_inline, unused))
+#else
+#error "fastvec needs gcc or clang"
+#endif
+
+#define FV_JOIN4_(a, b, c, d) a##b##c##d
+#define FV_JOIN4(a, b, c, d) FV_JOIN4_(a, b, c, d)
+#define FV_TEXT_(x) #x
+#define FV_TEXT(x) FV_TEXT_(x)
+
+#define FV_DTYPE_OF_double FV_FLOAT64
+#define FV_DTYPE_OF_float FV_FLOAT32
+#define FV_DTYPE_OF_int64_t FV_INT64
+#define FV_DTYPE_OF_int32_t FV_INT32
+#define FV_DTYPE_OF_int8_t FV_INT8
+#define FV_DTYPE_OF_uint8_t FV_UINT8
+#define FV_DTYPE_(type) FV_DTYPE_OF_##type
+#define FV_DTYPE(type) FV_DTYPE_(type)
+
+/* What a step says besides the new state. */
+typedef struct fv_outcome {
+    double reward;
+    int terminated;
+} fv_outcome;
+
+/* What a lane may use besides its own state. A kernel that uses none of it pays for none of it. */
+typedef struct fv_lane {
+    fv_rng rng;
+    const double *options;     /* reset only: the numbers of FV_OPTIONS */
+    const void *const *tables;
+    const int64_t *table_sizes;
+    int float32_action;        /* a constant 0 or 1: whether the action came as float32 */
+} fv_lane;
+
+/* Draws, in the order and with the bits of numpy.random.Generator's methods of these names. */
+FV_INLINE double fv_random(fv_lane *lane) { return fv_rng_double(&lane->rng); }
+FV_INLINE double fv_uniform(fv_lane *lane, double low, double high)
+{
+    return low + (high - low) * fv_rng_double(&lane->rng);
+}
+FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&lane->rng, n); }
+
+FV_INLINE double fv_sin(double x) { return sin(x); }
+FV_INLINE double fv_cos(double x) { return cos(x); }
+
+#endif /* FV_LANE_H */
+
+#ifndef FV_NAME
+#error "an env file defines FV_NAME before it includes lane.h"
+#endif
+#ifndef FV_OBS
+#error "an env file defines FV_OBS(ARRAY) before it includes lane.h: ARRAY(type, name, width) for each observation array"
+#endif
+#ifndef FV_INFO
+#define FV_INFO(ARRAY)
+#define FV_NO_INFO_
+#endif
+
+/* FV(step) is cartpole_float64_step and so on: an env file is compiled once for each scalar type. */
+#define FV(word) FV_JOIN4(FV_NAME, _, FV_REAL_NAME, _##word)
+
+#define FV_FIELD_(type, name, width) type name[width];
+typedef struct { FV_OBS(FV_FIELD_) } FV(obs);
+#ifdef FV_NO_INFO_
+typedef struct { char unused; } FV(info);
+#else
+typedef struct { FV_INFO(FV_FIELD_) } FV(info);
+#endif
+#undef FV_FIELD_

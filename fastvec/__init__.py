@@ -1,0 +1,10 @@
+"""fastvec: batched reinforcement-learning environments at the speed of the machine, with Gymnasium's bits."""
+
+from fastvec.counter import CounterEnv
+from fastvec.factory import make
+from fastvec.headers import get_include
+from fastvec.vec_env import VecEnv
+
+__version__ = "0.1.0"
+
+__all__ = ["CounterEnv", "VecEnv", "get_include", "make"]
