@@ -1,7 +1,16 @@
 /* See engine.h. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include "engine.h"
 
 #include <string.h>
+#include <time.h>
+
+double fv_steady_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 void fv_seed_all(fv_engine *engine, uint64_t first)
 {
@@ -20,8 +29,25 @@ static void begin_episodes(fv_engine *engine, const int64_t *lanes, int64_t coun
     for (int64_t j = 0; j < count; j++) {
         b->start[lanes[j]] = b->clock;
         b->pending[lanes[j]] = 0;
-        if (b->returns)
+    }
+    if (b->returns != NULL) {
+        const double now = fv_steady_seconds();
+        for (int64_t j = 0; j < count; j++) {
             b->returns[lanes[j]] = 0;
+            engine->began[lanes[j]] = now;
+        }
+    }
+}
+
+static void record_episodes(const fv_engine *engine)
+{
+    const fv_batch *b = &engine->batch;
+    const double now = fv_steady_seconds();
+    for (int64_t j = 0; j < engine->num_ended; j++) {
+        const int64_t lane = engine->ended[j];
+        engine->episode_returns[lane] = b->returns[lane];
+        engine->episode_lengths[lane] = b->clock - b->start[lane];
+        engine->episode_seconds[lane] = now - engine->began[lane];
     }
 }
 
@@ -98,12 +124,8 @@ int64_t fv_step(fv_engine *engine, int float32_actions)
     const int64_t ended = collect_ended(engine);
     if (ended == 0)
         return 0;
-    if (engine->episode_returns != NULL)
-        for (int64_t j = 0; j < ended; j++) {
-            const int64_t lane = engine->ended[j];
-            engine->episode_returns[lane] = b->returns[lane];
-            engine->episode_lengths[lane] = b->clock - b->start[lane];
-        }
+    if (b->returns != NULL)
+        record_episodes(engine);
     if (engine->autoreset == FV_SAME_STEP) {
         copy_rows(kernel->obs, kernel->num_obs, b->obs, engine->final_obs, engine->ended, ended);
         copy_rows(kernel->info, kernel->num_info, b->info, engine->final_info, engine->ended, ended);

@@ -20,8 +20,10 @@ typedef struct fv_engine {
     /* Room for what an episode's end shows, used if a step has ends; one row a lane, like obs and info.
      * SAME_STEP copies the last observation and info here before it resets. */
     void *final_obs[FV_MAX_ARRAYS], *final_info[FV_MAX_ARRAYS];
-    /* NULL, or where a step with ends writes the finished episodes' returns and lengths (zero elsewhere). */
-    double *episode_returns;
+    /* Statistics, kept if batch.returns is not NULL: when each lane's episode began, in seconds of a steady
+     * clock, and where a step with ends writes the ended episodes' returns, lengths and seconds. */
+    double *began;
+    double *episode_returns, *episode_seconds;
     int64_t *episode_lengths;
 } fv_engine;
 
@@ -39,5 +41,8 @@ void fv_reset(fv_engine *engine, const int64_t *lanes, int64_t count, const doub
 /* Steps every lane by the actions in `batch.actions`, which have been checked; `float32_actions` as they are.
  * Returns the number of lanes whose episode ended. In FV_DISABLED mode no lane may be pending. */
 int64_t fv_step(fv_engine *engine, int float32_actions);
+
+/* The steady clock of `began`. */
+double fv_steady_seconds(void);
 
 #endif

@@ -2,9 +2,24 @@
 
 from fastvec.counter import CounterEnv
 from fastvec.factory import make
+from fastvec.gymnasium_registry import (
+    register_envs,
+    register_vector_entry_points,
+    unregister_vector_entry_points,
+)
 from fastvec.headers import get_include
 from fastvec.vec_env import VecEnv
 
 __version__ = "0.1.0"
 
-__all__ = ["CounterEnv", "VecEnv", "get_include", "make"]
+__all__ = [
+    "CounterEnv",
+    "VecEnv",
+    "get_include",
+    "make",
+    "register_vector_entry_points",
+    "unregister_vector_entry_points",
+]
+
+register_envs()
+del register_envs

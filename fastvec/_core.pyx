@@ -6,6 +6,8 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+import secrets
+
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
@@ -23,9 +25,7 @@ cdef extern from "engine.h" nogil:
         pass
 
     ctypedef struct fv_array:
-        const char *name
         fv_dtype dtype
-        int32_t width
 
     ctypedef struct fv_batch:
         int64_t n, stride
@@ -39,7 +39,6 @@ cdef extern from "engine.h" nogil:
         uint8_t *pending
         const void *actions
         void **obs
-        void **info
         double *rewards
         uint8_t *terminations
         uint8_t *truncations
@@ -48,14 +47,12 @@ cdef extern from "engine.h" nogil:
         const char *name
         const char *state_names
         const char *param_names
-        int32_t num_state, num_params
+        const char *option_names
+        int32_t num_state, num_params, num_obs
         fv_dtype state_dtype, real_dtype
         int32_t state_size, real_size
         const fv_array *obs
-        int32_t num_obs
         fv_action_kind action_kind
-        int32_t action_width
-        const char *option_names
         const double *option_defaults
         int64_t (*check_discrete)(const int64_t *, int64_t, int64_t, int64_t) noexcept nogil
         int64_t (*check_float32)(const float *, int64_t) noexcept nogil
@@ -69,12 +66,17 @@ cdef extern from "engine.h" nogil:
         int64_t *ended
         int64_t num_ended
         void **final_obs
+        double *began
+        double *episode_returns
+        double *episode_seconds
+        int64_t *episode_lengths
 
     const fv_kernel *fv_find_kernel(const char *) noexcept
     void fv_rng_seed(fv_rng *, const uint32_t *, int64_t) noexcept
     void fv_seed_all(fv_engine *, uint64_t) noexcept
     void fv_reset(fv_engine *, const int64_t *, int64_t, const double *) noexcept
     int64_t fv_step(fv_engine *, int) noexcept
+    double fv_steady_seconds() noexcept
 
 cdef int[<int>FV_NUM_DTYPES] TYPENUM
 TYPENUM[:] = [cnp.NPY_FLOAT64, cnp.NPY_FLOAT32, cnp.NPY_INT64, cnp.NPY_INT32, cnp.NPY_INT8, cnp.NPY_UINT8]
@@ -85,13 +87,24 @@ cdef enum:
 
 AUTORESET_MODES = {"NextStep": FV_NEXT_STEP, "SameStep": FV_SAME_STEP, "Disabled": FV_DISABLED}
 
+# One random generator as it lies in memory (rng.h).
+STREAM = np.dtype([("state_hi", np.uint64), ("state_lo", np.uint64), ("inc_hi", np.uint64), ("inc_lo", np.uint64),
+                   ("half", np.uint32), ("has_half", np.uint32)])
+
+# Raised by one when what get_state() returns changes its meaning.
+STATE_FORMAT = 1
+
 
 cdef class Layout:
-    """How one observation array is made: its shape with the lanes in front, and its dtype."""
+    """How one array of a call's results is made: its shape, the lanes in front, and its dtype."""
     cdef int ndim, typenum
+    cdef readonly str name
     cdef cnp.npy_intp[MAX_DIMS] dims
 
-    def __cinit__(self, shape, int typenum):
+    def __cinit__(self, str name, tuple shape, int typenum):
+        if len(shape) > MAX_DIMS:
+            raise ValueError(f"{name} has {len(shape)} dimensions; at most {MAX_DIMS} are supported")
+        self.name = name
         self.ndim = len(shape)
         self.typenum = typenum
         for i, size in enumerate(shape):
@@ -103,67 +116,95 @@ cdef class Layout:
     cdef inline cnp.ndarray zeros(self):
         return cnp.PyArray_ZEROS(self.ndim, self.dims, self.typenum, 0)
 
+    cdef inline bint fits(self, object array) noexcept:
+        """Whether this is an array of that shape and dtype, C-contiguous, aligned and in native byte order."""
+        if not cnp.PyArray_CheckExact(array) or cnp.PyArray_TYPE(<cnp.ndarray>array) != self.typenum:
+            return False
+        if cnp.PyArray_NDIM(<cnp.ndarray>array) != self.ndim or not cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>array):
+            return False
+        for i in range(self.ndim):
+            if cnp.PyArray_DIM(<cnp.ndarray>array, i) != self.dims[i]:
+                return False
+        return True
+
+    def __str__(self):
+        shape = tuple(self.dims[i] for i in range(self.ndim))
+        return f"{np.dtype(cnp.PyArray_DescrFromType(self.typenum))} of shape {shape}"
+
 
 @cython.final
 cdef class Batch:
-    """N lanes of one kernel.
+    """N lanes of one kernel. Arguments have been checked; VecEnv and make() are what people use.
 
     Args:
         kernel: name of the kernel.
         n: number of lanes.
-        parameters: the kernel's parameters by name, one number each.
+        parameters: the kernel's parameters, one number each, in its order (kernel_info).
         obs_shapes: the shape of one lane's part of each observation array.
-        action_low, action_count: the first Discrete action and how many there are; ignored for Box actions.
+        action_low, action_count: the first Discrete action and how many there are; (0, 0) for Box actions.
         action_shape: the shape of one lane's action.
         limit: steps after which an episode is truncated, or None.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
         copy: whether every call returns new arrays; otherwise each call overwrites those of the last.
+        episode_stats: whether steps with ends tell the episodes' returns, lengths and seconds.
         label: the env's id, for messages.
     """
     cdef fv_engine engine
-    cdef object memory          # owns all columns
-    cdef cnp.ndarray parameters # one value each
-    cdef tuple layouts          # one Layout an observation array
-    cdef cnp.npy_intp[MAX_DIMS] action_dims
-    cdef int action_ndim
+    cdef tuple arguments             # as they were passed: a copy is made from them
+    cdef cnp.ndarray memory          # owns all columns
+    cdef dict columns                # state column name -> view of `memory`
+    cdef cnp.ndarray streams, start, pending  # views of `memory`
+    cdef cnp.ndarray returns, began  # views of `memory`, or None without episode_stats
+    cdef cnp.ndarray parameters      # one value each
+    cdef cnp.ndarray parameter_columns  # None, or (num_params, stride)
+    cdef tuple layouts               # one Layout for each array that a step returns: observations, rewards, flags
+    cdef Layout action_layout, action_layout_float32
     cdef int64_t action_low, action_count
-    cdef tuple kept             # the arrays that copy=False hands out every time, or None
-    cdef tuple spare_final      # room for the next final observations (SAME_STEP)
-    cdef str running            # the call that is at work without the GIL, or None
-    cdef bint started, seeded
+    cdef tuple kept                  # the arrays that copy=False hands out every time, or None
+    cdef tuple spare_final           # room for the next final observations (SAME_STEP)
+    cdef tuple spare_episode         # room for the next episodes' statistics
+    cdef str running                 # the call that is at work without the GIL, or None
+    cdef bint started                # a first reset has been
+    cdef object seeds                # each lane's seed: None, an int for that number plus the lane, or a list
     cdef readonly bint closed
     cdef readonly str label
-    cdef readonly tuple action_shape
 
-    def __cinit__(self, str kernel, int64_t n, dict parameters, tuple obs_shapes, int64_t action_low,
-                  int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy, str label):
+    def __cinit__(self, str kernel, int64_t n, tuple parameters, tuple obs_shapes, int64_t action_low,
+                  int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy,
+                  bint episode_stats, str label):
         cdef const fv_kernel *k = fv_find_kernel(kernel.encode())
         if k == NULL:
             raise ValueError(f"there is no kernel {kernel!r}")
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
+        self.arguments = (kernel, n, parameters, obs_shapes, action_low, action_count, action_shape, limit,
+                          autoreset_mode, copy, episode_stats, label)
         e.kernel = k
         e.autoreset = AUTORESET_MODES[autoreset_mode]
         b.n = n
         b.limit = limit if limit is not None else 0x7FFFFFFFFFFFFFFF
         self.label = label
-        self.layouts = tuple(Layout((n, *obs_shapes[i]), TYPENUM[<int>k.obs[i].dtype]) for i in range(k.num_obs))
-        self.action_shape = action_shape
         self.action_low, self.action_count = action_low, action_count
-        self.action_ndim = 1 + len(action_shape)
-        for i, size in enumerate((n, *action_shape)):
-            self.action_dims[i] = size
-        self._lay_out_columns()
-        names = k.param_names.decode().split()
-        self.parameters = np.array([parameters[name] for name in names],
-                                   np.float64 if k.real_dtype == FV_FLOAT64 else np.float32)
+        if k.action_kind == FV_DISCRETE:
+            self.action_layout = Layout("actions", (n, *action_shape), cnp.NPY_INT64)
+            self.action_layout_float32 = self.action_layout
+        else:
+            self.action_layout = Layout("actions", (n, *action_shape), cnp.NPY_FLOAT64)
+            self.action_layout_float32 = Layout("actions", (n, *action_shape), cnp.NPY_FLOAT32)
+        obs = [Layout("observation", (n, *obs_shapes[i]), TYPENUM[<int>k.obs[i].dtype]) for i in range(k.num_obs)]
+        self.layouts = (*obs, Layout("rewards", (n,), cnp.NPY_FLOAT64), Layout("terminations", (n,), cnp.NPY_BOOL),
+                        Layout("truncations", (n,), cnp.NPY_BOOL))
+        self.parameters = np.array(parameters, np.dtype(cnp.PyArray_DescrFromType(TYPENUM[<int>k.real_dtype])))
         b.params = cnp.PyArray_DATA(self.parameters)
+        self._lay_out_columns(episode_stats)
         self.kept = None if copy else self._outputs()
         if e.autoreset == FV_SAME_STEP:
             self.spare_final = self._zeroed_obs()
+        if episode_stats:
+            self.spare_episode = self._zeroed_episode()
 
-    cdef _lay_out_columns(self):
+    cdef _lay_out_columns(self, bint episode_stats):
         """One block for everything that is kept per lane; each column begins on a cache line of its own."""
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
@@ -171,38 +212,46 @@ cdef class Batch:
         cdef int64_t per_line = CACHE_LINE // min(k.state_size, k.real_size)
         # One line more than needed: columns a power of two apart would contend for the same places in the cache.
         b.stride = (b.n + per_line - 1) // per_line * per_line + per_line
-        sizes = [k.num_state * b.stride * k.state_size, b.n * sizeof(fv_rng), b.n * sizeof(int64_t), b.n,
-                 b.n * sizeof(int64_t)]
-        lines = [(size + CACHE_LINE - 1) // CACHE_LINE for size in sizes]
-        self.memory = np.zeros((sum(lines) + 1) * CACHE_LINE, np.uint8)
-        cdef char *at = <char *>cnp.PyArray_DATA(self.memory)
-        at += -<int64_t>at & (CACHE_LINE - 1)
-        b.state = at
-        at += <int64_t>lines[0] * CACHE_LINE
-        b.rng = <fv_rng *>at
-        at += <int64_t>lines[1] * CACHE_LINE
-        b.start = <int64_t *>at
-        at += <int64_t>lines[2] * CACHE_LINE
-        b.pending = <uint8_t *>at
-        at += <int64_t>lines[3] * CACHE_LINE
-        e.ended = <int64_t *>at
+        state_dtype = np.dtype(cnp.PyArray_DescrFromType(TYPENUM[<int>k.state_dtype]))
+        parts = [(k.num_state * b.stride, state_dtype), (b.n, STREAM), (b.n, np.dtype(np.int64)),
+                 (b.n, np.dtype(np.bool_)), (b.n, np.dtype(np.int64))]
+        if episode_stats:
+            parts += [(b.n, np.dtype(np.float64))] * 2
+        sizes = [-(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE for count, dtype in parts]
+        self.memory = np.zeros(sum(sizes) + CACHE_LINE, np.uint8)
+        cdef int64_t at = -<int64_t>cnp.PyArray_DATA(self.memory) & (CACHE_LINE - 1)
+        views = []
+        for size, (count, dtype) in zip(sizes, parts):
+            views.append(self.memory[at:at + count * dtype.itemsize].view(dtype))
+            at += size
+        state, self.streams, self.start, self.pending, ended = views[:5]
+        b.state = cnp.PyArray_DATA(state)
+        b.rng = <fv_rng *>cnp.PyArray_DATA(self.streams)
+        b.start = <int64_t *>cnp.PyArray_DATA(self.start)
+        b.pending = <uint8_t *>cnp.PyArray_DATA(self.pending)
+        e.ended = <int64_t *>cnp.PyArray_DATA(ended)
+        if episode_stats:
+            self.returns, self.began = views[5:]
+            b.returns = <double *>cnp.PyArray_DATA(self.returns)
+            e.began = <double *>cnp.PyArray_DATA(self.began)
+        names = k.state_names.decode().split()
+        self.columns = {name: state[i * b.stride:i * b.stride + b.n] for i, name in enumerate(names)}
 
     # What a call writes into
 
     cdef tuple _outputs(self):
-        """New (observation arrays..., rewards, terminations, truncations)."""
-        cdef cnp.npy_intp n = self.engine.batch.n
-        cdef Layout layout
-        if len(self.layouts) == 1:
-            layout = <Layout>self.layouts[0]
-            return (layout.empty(), cnp.PyArray_EMPTY(1, &n, cnp.NPY_FLOAT64, 0),
-                    cnp.PyArray_EMPTY(1, &n, cnp.NPY_BOOL, 0), cnp.PyArray_EMPTY(1, &n, cnp.NPY_BOOL, 0))
-        arrays = [(<Layout>layout).empty() for layout in self.layouts]
-        return (*arrays, cnp.PyArray_EMPTY(1, &n, cnp.NPY_FLOAT64, 0),
-                cnp.PyArray_EMPTY(1, &n, cnp.NPY_BOOL, 0), cnp.PyArray_EMPTY(1, &n, cnp.NPY_BOOL, 0))
+        """New arrays for a step: observations, rewards, terminations, truncations."""
+        if len(self.layouts) == 4:  # one observation array: most envs
+            return ((<Layout>self.layouts[0]).empty(), (<Layout>self.layouts[1]).empty(),
+                    (<Layout>self.layouts[2]).empty(), (<Layout>self.layouts[3]).empty())
+        return tuple([(<Layout>layout).empty() for layout in self.layouts])
 
     cdef tuple _zeroed_obs(self):
-        return tuple([(<Layout>layout).zeros() for layout in self.layouts])
+        return tuple([(<Layout>layout).zeros() for layout in self.layouts[:self.engine.kernel.num_obs]])
+
+    cdef tuple _zeroed_episode(self):
+        cdef int64_t n = self.engine.batch.n
+        return np.zeros(n), np.zeros(n, np.int64), np.zeros(n)
 
     cdef inline object _as_observation(self, tuple arrays):
         """The observation in the space's form: an array, or a tuple of them."""
@@ -218,12 +267,68 @@ cdef class Batch:
         b.terminations = <uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>arrays[num_obs + 1])
         b.truncations = <uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>arrays[num_obs + 2])
 
+    cdef tuple _checked_out(self, out, cnp.ndarray actions):
+        """The caller's arrays of `step(out=...)`, flat like `_outputs`, when every one of them can be written to."""
+        cdef int32_t num_obs = self.engine.kernel.num_obs
+        if not isinstance(out, tuple) or len(out) != 4:
+            found = f"a tuple of {len(out)}" if isinstance(out, tuple) else type(out).__name__
+            raise TypeError(f"out is {found}: expected the tuple (observation, rewards, terminations, truncations)")
+        if num_obs > 1:
+            if not isinstance(out[0], tuple) or len(out[0]) != num_obs:
+                raise TypeError(f"out[0] is {type(out[0]).__name__}: expected a tuple of {num_obs} arrays, "
+                                f"as {self.label}'s observations are")
+            out = (*out[0], *out[1:])
+        for layout, array in zip(self.layouts, out):
+            if not (<Layout>layout).fits(array) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array):
+                raise self._bad_out(layout, array)
+        # All are contiguous, so that their bounds tell the whole of it.
+        cdef tuple arrays = (*out, actions, self.memory)
+        cdef cnp.ndarray one, other
+        cdef int i, k, num_out = len(out), num_arrays = num_out + 2
+        for i in range(num_out):
+            one = <cnp.ndarray>arrays[i]
+            for k in range(i + 1, num_arrays):
+                other = <cnp.ndarray>arrays[k]
+                if (<char *>cnp.PyArray_DATA(one) < <char *>cnp.PyArray_DATA(other) + cnp.PyArray_NBYTES(other) and
+                        <char *>cnp.PyArray_DATA(other) < <char *>cnp.PyArray_DATA(one) + cnp.PyArray_NBYTES(one)):
+                    names = [(<Layout>layout).name for layout in self.layouts] + ["the actions", "the env's own state"]
+                    raise ValueError(f"out: {names[i]} shares memory with {names[k]}; every array of a step needs its own")
+        return out
+
+    cdef _bad_out(self, Layout layout, array):
+        if not isinstance(array, np.ndarray):
+            found = type(array).__name__
+        else:
+            lacks = [what for what, good in (("not C-contiguous", array.flags.c_contiguous),
+                                             ("read-only", array.flags.writeable),
+                                             ("not aligned", array.flags.aligned)) if not good]
+            if type(array) is not np.ndarray:
+                lacks.append(f"a {type(array).__name__}")
+            found = f"{array.dtype.str if not array.dtype.isnative else array.dtype} of shape {array.shape}"
+            if lacks:
+                found += f" ({', '.join(lacks)})"
+        return (ValueError if isinstance(array, np.ndarray) else TypeError)(
+            f"out: {layout.name} is {found}; expected a C-contiguous, writable {layout}")
+
     # Who may call, and when
 
     cdef inline int _enter(self, str call) except -1:
         if self.running is not None or self.closed or not self.started:
             self._refuse(call)
         return 0
+
+    cdef int _enter_unstarted(self, str call) except -1:
+        if self.running is not None or self.closed:
+            self._refuse(call)
+        return 0
+
+    def require_idle(self, str call):
+        """Raises if the env is closed or another thread is in a call of it."""
+        self._enter_unstarted(call)
+
+    def require_reset(self, str call):
+        """Raises as require_idle, and if there has been no reset yet."""
+        self._enter(call)
 
     cdef int _refuse(self, str call) except -1:
         if self.running is not None:
@@ -232,9 +337,14 @@ cdef class Batch:
                 f"its own, or guard this one with a lock")
         if self.closed:
             raise ClosedEnvironmentError(f"{call}: this {self.label} env is closed; make a new one")
-        if call != "reset":
-            raise ResetNeeded(f"{call}: this {self.label} env has not been reset yet; call reset() first")
-        return 0
+        raise ResetNeeded(f"{call}: this {self.label} env has not been reset yet; call reset() first")
+
+    cdef int _refuse_ended(self) except -1:
+        cdef fv_engine *e = &self.engine
+        more = f" and {e.num_ended - 1} more" if e.num_ended > 1 else ""
+        raise ResetNeeded(
+            f"step: the episode in lane {e.ended[0]}{more} has ended, and with autoreset_mode='Disabled' the caller "
+            f"resets: reset(options={{'reset_mask': terminations | truncations}}); no lane has moved")
 
     # Actions
 
@@ -243,9 +353,9 @@ cdef class Batch:
         cdef fv_engine *e = &self.engine
         cdef cnp.ndarray array
         cdef int64_t bad
-        cdef int typenum
-        if not self._is_ready(actions):
-            actions = convert_actions(actions, e.batch.n, self.action_shape, e.kernel.action_kind == FV_DISCRETE,
+        if not self.action_layout.fits(actions) and not self.action_layout_float32.fits(actions):
+            actions = convert_actions(actions, self.arguments[1], self.arguments[6],
+                                      e.kernel.action_kind == FV_DISCRETE, self.action_low, self.action_count,
                                       self.label)
         array = <cnp.ndarray>actions
         if e.kernel.action_kind == FV_DISCRETE:
@@ -259,114 +369,148 @@ cdef class Batch:
             raise bad_action(array, bad, self.action_low, self.action_count, self.label)
         return array
 
-    cdef inline bint _is_ready(self, object actions) noexcept:
-        """Whether this is an array of the right shape, dtype and layout as it is."""
-        if not cnp.PyArray_CheckExact(actions):
-            return False
-        cdef cnp.ndarray array = <cnp.ndarray>actions
-        cdef int typenum = cnp.PyArray_TYPE(array)
-        if self.engine.kernel.action_kind == FV_DISCRETE:
-            if typenum != cnp.NPY_INT64:
-                return False
-        elif typenum != cnp.NPY_FLOAT32 and typenum != cnp.NPY_FLOAT64:
-            return False
-        if cnp.PyArray_NDIM(array) != self.action_ndim or not cnp.PyArray_ISCARRAY_RO(array):
-            return False
-        for i in range(self.action_ndim):
-            if cnp.PyArray_DIM(array, i) != self.action_dims[i]:
-                return False
-        return True
-
-    # The three calls
+    # Seeds and streams
 
     def seed(self, seeds):
-        """Seeds lanes: an int for seeds + lane, or a sequence of an int or None (leave that stream be) for each lane.
+        """Seeds lanes: an int for seeds + lane, or a list with an int or None (leave that stream be) for each lane.
 
         The seeds have been checked. Lanes that never had a seed and get none now are seeded by the operating system.
         """
         cdef fv_engine *e = &self.engine
         cdef int64_t n = e.batch.n, i
         cdef uint64_t first
-        self._enter_reset()
-        if isinstance(seeds, int) and seeds + n <= 0xFFFFFFFFFFFFFFFF:
-            first = seeds
-            with nogil:
-                fv_seed_all(e, first)
-        else:
-            if isinstance(seeds, int):
-                seeds = [seeds + i for i in range(n)]
+        self._enter_unstarted("reset")
+        if isinstance(seeds, int):
+            if seeds + n <= 0xFFFFFFFFFFFFFFFF:
+                first = seeds
+                self.running = "reset"
+                try:
+                    with nogil:
+                        fv_seed_all(e, first)
+                finally:
+                    self.running = None
+            else:
+                for i in range(n):
+                    self._seed_lane(i, seeds + i)
+            self.seeds = seeds
+            return
+        if self.seeds is None:
+            self.seeds = [secrets.randbits(128) if seeds is None or seed is None else seed
+                          for seed in seeds or [None] * n]
             for i in range(n):
-                if seeds is not None and seeds[i] is not None:
+                self._seed_lane(i, self.seeds[i])
+        elif seeds is not None:
+            known = list(self._lane_seeds())
+            for i in range(n):
+                if seeds[i] is not None:
                     self._seed_lane(i, seeds[i])
-                elif not self.seeded:
-                    self._seed_lane(i, np.random.SeedSequence().entropy)
-        self.seeded = True
+                    known[i] = seeds[i]
+            self.seeds = known
 
     cdef _seed_lane(self, int64_t lane, seed):
         cdef bytes words = int(seed).to_bytes((seed.bit_length() + 31) // 32 * 4 or 4, "little")
         fv_rng_seed(&self.engine.batch.rng[lane], <const uint32_t *><const char *>words, len(words) // 4)
 
-    cdef int _enter_reset(self) except -1:
-        if self.running is not None or self.closed:
-            self._refuse("reset")
-        return 0
+    def _lane_seeds(self):
+        n = self.engine.batch.n
+        return tuple(self.seeds + i for i in range(n)) if isinstance(self.seeds, int) else tuple(self.seeds)
+
+    @property
+    def lane_seeds(self):
+        """The seed of each lane's stream; -1 where a generator was put in its place."""
+        if self.seeds is None:
+            self.seed(None)
+        return self._lane_seeds()
+
+    def generators(self):
+        """A numpy.random.Generator for each lane, in the state of its stream; drawing from one leaves the lane as it is."""
+        self.lane_seeds  # seeds lanes that have no stream yet
+        result = []
+        for stream in self.streams:
+            bits = np.random.PCG64(0)
+            bits.state = {"bit_generator": "PCG64",
+                          "state": {"state": int(stream["state_hi"]) << 64 | int(stream["state_lo"]),
+                                    "inc": int(stream["inc_hi"]) << 64 | int(stream["inc_lo"])},
+                          "has_uint32": int(stream["has_half"]), "uinteger": int(stream["half"])}
+            result.append(np.random.Generator(bits))
+        return tuple(result)
+
+    def set_generators(self, generators):
+        """Puts each lane's stream in the state of a numpy.random.Generator over PCG64, which stays as it is."""
+        self._enter_unstarted("set_attr")
+        states = [generator.bit_generator.state for generator in generators]
+        low = (1 << 64) - 1
+        for i, state in enumerate(states):
+            self.streams[i] = (state["state"]["state"] >> 64, state["state"]["state"] & low,
+                               state["state"]["inc"] >> 64, state["state"]["inc"] & low,
+                               state["uinteger"], state["has_uint32"])
+        self.seeds = [-1] * self.engine.batch.n
+
+    # The calls
 
     def reset(self, mask=None, options=None):
         """Begins new episodes in all lanes, or in those of a bool mask (n,). Returns (observation, info).
 
         The observation has a row for every lane; those of lanes that were not reset show them as they stand.
+        `options` are the kernel's reset options, numbers in its order.
         """
         cdef fv_engine *e = &self.engine
-        cdef double[FV_MAX_OPTIONS] values
+        cdef double[<int>FV_MAX_OPTIONS] values
         cdef const double *given = NULL
         cdef cnp.ndarray lanes
+        cdef int64_t count
         cdef tuple arrays
-        self._enter_reset()
-        if mask is not None and not self.started:
-            self._refuse("reset with a mask")
+        self._enter_unstarted("reset")
         if options is not None:
             for i, value in enumerate(options):
                 values[i] = value
             given = values
         arrays = self.kept if self.kept is not None else self._outputs()
         self._point_at(arrays)
+        lanes = None if mask is None else np.flatnonzero(mask).astype(np.int64, copy=False)
         self.running = "reset"
         try:
-            if mask is None:
+            if lanes is None:
                 with nogil:
                     fv_reset(e, NULL, 0, given)
             else:
-                lanes = np.flatnonzero(mask).astype(np.int64, copy=False)
+                count = cnp.PyArray_SIZE(lanes)
                 with nogil:
                     e.kernel.observe(&e.batch, 0, e.batch.n)
-                    fv_reset(e, <const int64_t *>cnp.PyArray_DATA(lanes), cnp.PyArray_SIZE(lanes), given)
+                    fv_reset(e, <const int64_t *>cnp.PyArray_DATA(lanes), count, given)
         finally:
             self.running = None
         self.started = True
         return self._as_observation(arrays), {}
 
-    def step(self, actions):
+    def step(self, actions, out=None):
         """Steps all lanes. Returns (observation, rewards, terminations, truncations, info)."""
         cdef fv_engine *e = &self.engine
+        cdef int32_t num_obs = e.kernel.num_obs
         cdef cnp.ndarray checked
         cdef int64_t ended
         cdef bint float32
         cdef tuple arrays
-        cdef int32_t num_obs = e.kernel.num_obs
         self._enter("step")
         if e.autoreset == FV_DISABLED and e.num_ended > 0:
-            raise ResetNeeded(
-                f"step: lane {e.ended[0]} and {e.num_ended - 1} more of this {self.label} env have ended, and "
-                f"autoreset_mode='Disabled' leaves it to you to reset them: "
-                f"reset(options={{'reset_mask': terminations | truncations}})")
+            self._refuse_ended()
         checked = self._checked_actions(actions)
-        arrays = self.kept if self.kept is not None else self._outputs()
+        if out is not None:
+            arrays = self._checked_out(out, checked)
+        elif self.kept is not None:
+            arrays = self.kept
+        else:
+            arrays = self._outputs()
         self._point_at(arrays)
         e.batch.actions = cnp.PyArray_DATA(checked)
         float32 = cnp.PyArray_TYPE(checked) == cnp.NPY_FLOAT32
-        if e.autoreset == FV_SAME_STEP:
+        if self.spare_final is not None:
             for i in range(num_obs):
                 e.final_obs[i] = cnp.PyArray_DATA(<cnp.ndarray>self.spare_final[i])
+        if self.spare_episode is not None:
+            e.episode_returns = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[0])
+            e.episode_lengths = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[1])
+            e.episode_seconds = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[2])
         self.running = "step"
         try:
             with nogil:
@@ -374,15 +518,27 @@ cdef class Batch:
         finally:
             self.running = None
         return (self._as_observation(arrays), arrays[num_obs], arrays[num_obs + 1], arrays[num_obs + 2],
-                self._final_info(arrays) if ended > 0 and e.autoreset == FV_SAME_STEP else {})
+                self._end_info(arrays) if ended > 0 else {})
 
-    cdef dict _final_info(self, tuple arrays):
-        """What SAME_STEP tells of the episodes that ended: dense arrays with their masks."""
+    cdef dict _end_info(self, tuple arrays):
+        """What a step tells of the episodes that ended in it: dense arrays, each with its mask."""
         cdef int32_t num_obs = self.engine.kernel.num_obs
-        final_obs = self._as_observation(self.spare_final)
-        self.spare_final = self._zeroed_obs()
+        cdef dict info = {}
+        if self.spare_final is None and self.spare_episode is None:
+            return info
         ended = np.logical_or(arrays[num_obs + 1], arrays[num_obs + 2])
-        return {"final_obs": final_obs, "_final_obs": ended, "final_info": {}, "_final_info": ended.copy()}
+        if self.spare_final is not None:
+            info["final_obs"] = self._as_observation(self.spare_final)
+            info["_final_obs"] = ended
+            info["final_info"] = {}
+            info["_final_info"] = ended.copy()
+            self.spare_final = self._zeroed_obs()
+        if self.spare_episode is not None:
+            returns, lengths, seconds = self.spare_episode
+            info["episode"] = {"r": returns, "l": lengths, "t": np.round(seconds, 6)}
+            info["_episode"] = ended.copy()
+            self.spare_episode = self._zeroed_episode()
+        return info
 
     def close(self):
         """Refuses all further calls. The memory goes when the last view of it does."""
@@ -390,12 +546,139 @@ cdef class Batch:
             self._refuse("close")
         self.closed = True
 
+    # Parameters and state
+
+    def set_parameter(self, int64_t index, value):
+        """Sets a parameter: one number for all lanes, or an array (n,) of one for each."""
+        self._enter_unstarted("set_attr")
+        value = np.asarray(value, self.parameters.dtype)
+        if value.ndim == 0 and self.parameter_columns is None:
+            self.parameters[index] = value
+            return
+        if self.parameter_columns is None:
+            self._use_parameter_columns(np.repeat(self.parameters[:, np.newaxis], self.engine.batch.stride, axis=1))
+        self.parameter_columns[index, :self.engine.batch.n] = value
+
+    cdef _use_parameter_columns(self, cnp.ndarray columns):
+        self.parameter_columns = columns
+        self.engine.batch.param_columns = cnp.PyArray_DATA(columns)
+
+    @property
+    def state(self):
+        """The state columns by name: views (n,) of the lanes themselves. Writing to one moves the lanes."""
+        return dict(self.columns)
+
+    def get_state(self):
+        """A copy of all that the future of the lanes depends on, as a dict of arrays and numbers."""
+        cdef fv_batch *b = &self.engine.batch
+        if self.running is not None:
+            self._refuse("get_state")
+        return {
+            "format": STATE_FORMAT,
+            "env": self.label,
+            "num_envs": b.n,
+            "autoreset_mode": self.arguments[8],
+            "columns": {name: column.copy() for name, column in self.columns.items()},
+            "streams": self.streams.copy(),
+            "seeds": list(self.seeds) if isinstance(self.seeds, list) else self.seeds,
+            "started": self.started,
+            "elapsed": b.clock - self.start,
+            "pending": self.pending.copy(),
+            "returns": None if self.returns is None else self.returns.copy(),
+            "seconds": None if self.began is None else fv_steady_seconds() - self.began,
+            "parameters": self.parameters.copy(),
+            "parameter_columns": (None if self.parameter_columns is None
+                                  else self.parameter_columns[:, :b.n].copy()),
+        }
+
+    def set_state(self, state):
+        """Continues from what get_state() of an env of the same id, n and mode returned; otherwise nothing changes.
+
+        Raises:
+            ValueError: if the state is of another env, n, mode or version, or a part of it is not what it was.
+        """
+        cdef fv_engine *e = &self.engine
+        cdef fv_batch *b = &e.batch
+        self._enter_unstarted("set_state")
+        own = self.get_state()
+        if not isinstance(state, dict) or state.keys() != own.keys():
+            found = f"a dict of {', '.join(map(str, state))}" if isinstance(state, dict) else type(state).__name__
+            raise ValueError(f"set_state takes what get_state() returned, a dict of {', '.join(own)}; got {found}")
+        for key in ("format", "env", "num_envs", "autoreset_mode"):
+            if state[key] != own[key]:
+                raise ValueError(f"set_state: the state's {key} is {state[key]!r}, this env's is {own[key]!r}; "
+                                 f"use it on an env made as the one it came from")
+        if (state["returns"] is None) != (own["returns"] is None):
+            raise ValueError(f"set_state: episode_stats is {state['returns'] is not None} in the state and "
+                             f"{own['returns'] is not None} in this env")
+        columns = {name: _same_kind(f"columns[{name!r}]", state["columns"].get(name), column)
+                   for name, column in self.columns.items()}
+        names = ["streams", "elapsed", "pending", "parameters"]
+        if self.returns is not None:
+            names += ["returns", "seconds"]
+        parts = {name: _same_kind(name, state[name], own[name]) for name in names}
+        parameter_columns = state["parameter_columns"]
+        if parameter_columns is not None:
+            template = np.empty((e.kernel.num_params, b.n), self.parameters.dtype)
+            parameter_columns = _same_kind("parameter_columns", parameter_columns, template)
+        for name, column in columns.items():
+            self.columns[name][:] = column
+        self.streams[:] = parts["streams"]
+        self.start[:] = b.clock - parts["elapsed"]
+        self.pending[:] = parts["pending"]
+        self.parameters[:] = parts["parameters"]
+        if self.returns is not None:
+            self.returns[:] = parts["returns"]
+            self.began[:] = fv_steady_seconds() - parts["seconds"]
+        if parameter_columns is None:
+            self.parameter_columns = None
+            b.param_columns = NULL
+        else:
+            room = np.zeros((e.kernel.num_params, b.stride), self.parameters.dtype)
+            room[:, :b.n] = parameter_columns
+            self._use_parameter_columns(room)
+        self.started = state["started"]
+        self.seeds = list(state["seeds"]) if isinstance(state["seeds"], (list, tuple)) else state["seeds"]
+        e.num_ended = 0
+        for lane in np.flatnonzero(self.pending):
+            e.ended[e.num_ended] = lane
+            e.num_ended += 1
+
+    def __reduce__(self):
+        return _copy_batch, (self.arguments, self.get_state(), self.closed)
+
     @property
     def nbytes(self):
         """Bytes kept for all lanes."""
         return self.memory.nbytes
 
 
-def parameter_names(str kernel):
-    """The names of a kernel's parameters, in its order."""
-    return tuple(fv_find_kernel(kernel.encode()).param_names.decode().split())
+def _same_kind(str name, value, cnp.ndarray own):
+    """The value, when it has the dtype and shape of this env's own."""
+    if not isinstance(value, np.ndarray) or value.dtype != own.dtype or value.shape != (<object>own).shape:
+        found = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ValueError(f"set_state: {name} is {found}; expected {own.dtype} of shape {(<object>own).shape}")
+    return value
+
+
+def _copy_batch(tuple arguments, dict state, bint closed):
+    """A batch that goes on where another was when it was pickled."""
+    batch = Batch(*arguments)
+    batch.set_state(state)
+    if closed:
+        batch.close()
+    return batch
+
+
+def kernel_info(str kernel):
+    """What a kernel says of itself: names of its state columns, parameters and reset options, and the options' defaults.
+
+    Returns:
+        (state names, parameter names, option names, option defaults), a tuple each.
+    """
+    cdef const fv_kernel *k = fv_find_kernel(kernel.encode())
+    if k == NULL:
+        raise ValueError(f"there is no kernel {kernel!r}")
+    options = tuple(k.option_names.decode().split())
+    return (tuple(k.state_names.decode().split()), tuple(k.param_names.decode().split()), options,
+            tuple([k.option_defaults[i] for i in range(len(options))]))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def convert_actions(
-    actions: Any, n: int, shape: tuple[int, ...], discrete: bool, label: str
+    actions: Any, n: int, shape: tuple[int, ...], discrete: bool, low: int, count: int, label: str
 ) -> npt.NDArray[Any]:
     """Turns what was passed to ``step`` into a C-contiguous array of n lanes; never writes to what was passed.
 
@@ -20,6 +20,8 @@ def convert_actions(
         n: number of lanes.
         shape: shape of one lane's action.
         discrete: True for Discrete actions (the result is int64), False for Box (float32 stays, all else is float64).
+        low: the first Discrete action.
+        count: how many Discrete actions there are.
         label: the env's id, for messages.
 
     Returns:
@@ -44,12 +46,12 @@ def convert_actions(
     kind = array.dtype.kind
     if discrete:
         if kind not in "iub":
-            raise TypeError(
-                f"actions have dtype {array.dtype}: {label} takes integers; use actions.astype(np.int64)"
-            )
+            raise TypeError(f"actions have dtype {array.dtype}: {label} takes integers; use actions.astype(np.int64)")
         if array.dtype.itemsize == 8 and kind == "u":
-            # Above the range of int64 no action is valid; keep such a value from wrapping round to a valid one.
-            array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
+            # Above the range of int64 no action is valid, and such a value must not wrap round to a valid one.
+            too_large = array > np.uint64(np.iinfo(np.int64).max)
+            if too_large.any():
+                raise bad_action(array, int(np.argmax(too_large)), low, count, label)
         dtype = np.dtype(np.int64)
     else:
         if kind not in "iubf" or array.dtype.itemsize > 8:
@@ -60,12 +62,10 @@ def convert_actions(
     return np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
 
 
-def bad_action(
-    actions: npt.NDArray[Any], place: int, low: int, count: int, label: str
-) -> ValueError:
+def bad_action(actions: npt.NDArray[Any], place: int, low: int, count: int, label: str) -> ValueError:
     """The error for the action at flat index ``place``, which is not in the space."""
     index = ", ".join(str(int(i)) for i in np.unravel_index(place, actions.shape))
     value = actions.flat[place].item()
-    if actions.dtype == np.int64:
+    if actions.dtype.kind in "iu":
         return ValueError(f"actions[{index}] = {value}: {label} takes {low}..{low + count - 1}; no lane has moved")
     return ValueError(f"actions[{index}] = {value}: {label} takes numbers; no lane has moved")

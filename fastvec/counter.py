@@ -4,7 +4,7 @@ It is what the native Counter-v0 (csrc/envs/counter.h) is compared with, and wha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -17,7 +17,7 @@ class CounterEnv(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
     Observations are the count, float32 of shape (1,) in [0, 100]; actions are 0 and 1.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.observation_space = gymnasium.spaces.Box(0, 100, (1,), np.float32)
@@ -35,9 +35,7 @@ class CounterEnv(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
         self.count = 0
         return self._observation(), {}
 
-    def step(
-        self, action: int | np.integer[Any]
-    ) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.integer[Any]) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Adds ``action + 1`` to the count."""
         if not self.action_space.contains(action):
             raise ValueError(f"action {action!r}: Counter-v0 takes 0 or 1")

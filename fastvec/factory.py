@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import copy as copying
+import inspect
 from typing import Any
 
 import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
-from fastvec import _core, registry
+from fastvec import registry
+from fastvec._core import Batch, kernel_info
 from fastvec.vec_env import VecEnv
+
+# Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
+MAX_LANES = 2**31 - 1
 
 
 def make(
@@ -19,28 +27,123 @@ def make(
     autoreset_mode: str | AutoresetMode = "NextStep",
     max_episode_steps: int | None = None,
     copy: bool = True,
+    episode_stats: bool = False,
     **env_kwargs: Any,
 ) -> VecEnv:
-    """Makes n native lanes of an environment."""
+    """Makes n lanes of a native environment.
+
+    Args:
+        id: a native id such as ``"CartPole-v1"``; ``fastvec envs`` lists them.
+        n: number of lanes (``num_envs``).
+        autoreset_mode: what happens when an episode ends: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or a
+            ``gymnasium.vector.AutoresetMode``.
+        max_episode_steps: steps after which an episode is truncated: None for the id's own limit, -1 for none.
+        copy: True returns new arrays from every call. False returns the same arrays every time, overwritten by the next
+            call: faster for very large n, for code that never keeps them.
+        episode_stats: True adds ``info["episode"]`` with the returns ``r``, lengths ``l`` and seconds ``t`` of
+            episodes that end in a step, and the mask ``info["_episode"]``.
+        **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
+
+    Returns:
+        The env, not yet reset.
+
+    Raises:
+        gymnasium.error.NameNotFound: for an id that has no native env; the message has the closest ids.
+        TypeError: for a keyword that the env's constructor does not take, and for arguments of the wrong type.
+        ValueError: for arguments out of range.
+    """
     native = registry.find(id)
-    mode = AutoresetMode(autoreset_mode)
-    env = gymnasium.make(native.gymnasium_id, max_episode_steps=max_episode_steps, disable_env_checker=True, **env_kwargs)
-    limit = env.spec.max_episode_steps
-    if limit == -1:
-        limit = None
-    spaces = env.observation_space.spaces if isinstance(env.observation_space, Tuple) else (env.observation_space,)
-    discrete = isinstance(env.action_space, Discrete)
-    batch = _core.Batch(
+    n = _checked_count("num_envs (n)", n)
+    mode = _checked_mode(autoreset_mode)
+    if max_episode_steps is not None and max_episode_steps != -1:
+        max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
+    spec = gymnasium.spec(native.gymnasium_id)
+    _check_keywords(native, spec, env_kwargs)
+    env = gymnasium.make(spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **env_kwargs)
+    limit = spec.max_episode_steps if max_episode_steps is None else max_episode_steps
+    _, parameter_names, _, _ = kernel_info(native.kernel)
+    observation_space, action_space = env.observation_space, env.action_space
+    spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
+    discrete = isinstance(action_space, Discrete)
+    batch = Batch(
         native.kernel,
         n,
-        native.read_parameters(env, _core.parameter_names(native.kernel)),
+        tuple(
+            parameter.encode(getattr(env.unwrapped, parameter.attribute))
+            for parameter in map(native.parameter, parameter_names)
+        ),
         tuple(space.shape for space in spaces),
-        int(env.action_space.start) if discrete else 0,
-        int(env.action_space.n) if discrete else 0,
-        env.action_space.shape,
-        limit,
+        int(action_space.start) if discrete else 0,
+        int(action_space.n) if discrete else 0,
+        action_space.shape,
+        None if limit == -1 else limit,
         mode.value,
-        copy,
-        id,
+        bool(copy),
+        bool(episode_stats),
+        native.id,
     )
-    return VecEnv(batch, env, n, mode)
+    vec_env = VecEnv(batch, native, env, n, mode)
+    options = {"max_episode_steps": max_episode_steps, "copy": copy, "episode_stats": episode_stats}
+    vec_env.spec = _vector_spec(native, spec, n, mode, options, env_kwargs)
+    env.close()
+    return vec_env
+
+
+def _checked_count(name: str, value: Any) -> int:
+    """A count as a Python int: an int or a NumPy integer above zero."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is {value!r}, {type(value).__name__}: expected an int from 1")
+    if not 1 <= value <= MAX_LANES:
+        raise ValueError(f"{name} is {value}: expected an int from 1 to {MAX_LANES}")
+    return int(value)
+
+
+def _checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        values = ", ".join(repr(each.value) for each in AutoresetMode)
+        raise ValueError(f"autoreset_mode is {mode!r}: expected one of {values}") from None
+
+
+def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[str, Any]) -> None:
+    """Refuses keywords that the env's constructor does not take, and those that native envs cannot honour."""
+    assert spec.entry_point is not None
+    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    known = {
+        name: spec.kwargs.get(name, parameter.default)
+        for name, parameter in inspect.signature(creator).parameters.items()
+        if name != "render_mode"
+    }
+    for name in env_kwargs:
+        if name == "render_mode" and env_kwargs[name] is None:
+            continue
+        if name == "render_mode":
+            raise ValueError(f"render_mode is {env_kwargs[name]!r}: native envs do not render; leave it at None")
+        if name not in known:
+            defaults = ", ".join(f"{key}={value!r}" for key, value in known.items()) or "none"
+            raise TypeError(
+                f"{native.id} takes no keyword {name!r}; its own are {defaults}, beside autoreset_mode, "
+                f"max_episode_steps, copy and episode_stats"
+            )
+
+
+def _vector_spec(
+    native: registry.NativeEnv,
+    spec: EnvSpec,
+    n: int,
+    mode: AutoresetMode,
+    options: dict[str, Any],
+    env_kwargs: dict[str, Any],
+) -> EnvSpec:
+    """A spec from which ``gymnasium.make_vec`` makes this env again."""
+    defaults = inspect.signature(make).parameters
+    kwargs = {name: value for name, value in options.items() if value != defaults[name].default}
+    if mode.value != defaults["autoreset_mode"].default:
+        kwargs["autoreset_mode"] = mode.value
+    vector_spec = copying.deepcopy(spec)
+    vector_spec.kwargs = {**spec.kwargs, **env_kwargs, **kwargs, "vectorization_mode": "vector_entry_point"}
+    if n != 1:
+        vector_spec.kwargs["num_envs"] = n
+    vector_spec.vector_entry_point = f"fastvec.gymnasium_registry:{native.id}"
+    return vector_spec

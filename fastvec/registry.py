@@ -10,12 +10,24 @@ from typing import Any
 import gymnasium
 
 
+def number(value: Any) -> float:
+    """The value as a kernel's parameter.
+
+    Raises:
+        TypeError: if it is not one number.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{value!r} is not a number") from None
+
+
 @dataclass(frozen=True)
 class Parameter:
     """How a kernel's parameter, a number, follows from an attribute of the ordinary env."""
 
     attribute: str
-    encode: Callable[[Any], float] = float
+    encode: Callable[[Any], float] = number
 
 
 @dataclass(frozen=True)
@@ -26,55 +38,59 @@ class NativeEnv:
         id: what ``fastvec.make`` takes.
         kernel: name of the kernel in csrc/envs/.
         gymnasium_id: the ordinary env in Gymnasium's registry that the kernel reproduces.
-        parameters: those kernel parameters that are not read, as a number, from an attribute of the same name.
+        parameters: those kernel parameters that are not a number in an attribute of the same name.
+        state: attributes of the ordinary env that hold the state: the columns each is made of, and its type.
+        entry_point: the ordinary env's class, where it is fastvec's own.
     """
 
     id: str
     kernel: str
     gymnasium_id: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    state: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = field(default_factory=dict)
+    entry_point: str | None = None
 
-    def read_parameters(self, env: gymnasium.Env[Any, Any], names: tuple[str, ...]) -> dict[str, float]:
-        """The named kernel parameters, from the attributes of an ordinary env."""
-        values = {}
-        for name in names:
-            parameter = self.parameters.get(name, Parameter(name))
-            values[name] = parameter.encode(getattr(env.unwrapped, parameter.attribute))
-        return values
+    def parameter(self, name: str) -> Parameter:
+        """How the kernel parameter of that name follows from the ordinary env."""
+        return self.parameters.get(name, Parameter(name))
 
 
-CARTPOLE_PARAMETERS = {
-    "kinematics_integrator": Parameter(
-        "kinematics_integrator", lambda name: 0.0 if name == "euler" else 1.0
-    ),
-    "sutton_barto_reward": Parameter("_sutton_barto_reward", lambda flag: 1.0 if flag else 0.0),
+CARTPOLE: dict[str, Any] = {
+    "parameters": {
+        "kinematics_integrator": Parameter("kinematics_integrator", lambda name: 0.0 if name == "euler" else 1.0),
+        "sutton_barto_reward": Parameter("_sutton_barto_reward", lambda flag: 1.0 if flag else 0.0),
+    },
+    "state": {"state": (("x", "x_dot", "theta", "theta_dot"), lambda values: values)},
 }
 
 NATIVE_ENVS = {
     env.id: env
     for env in (
-        NativeEnv("CartPole-v1", "cartpole", "CartPole-v1", CARTPOLE_PARAMETERS),
-        NativeEnv("CartPole-v0", "cartpole", "CartPole-v0", CARTPOLE_PARAMETERS),
-        NativeEnv("Counter-v0", "counter", "fastvec/Counter-v0"),
+        NativeEnv("CartPole-v1", "cartpole", "CartPole-v1", **CARTPOLE),
+        NativeEnv("CartPole-v0", "cartpole", "CartPole-v0", **CARTPOLE),
+        NativeEnv(
+            "Counter-v0",
+            "counter",
+            "fastvec/Counter-v0",
+            state={"count": (("count",), int)},
+            entry_point="fastvec.counter:CounterEnv",
+        ),
     )
 }
 
-# The ordinary CounterEnv under a name, so that every native id has an env in Gymnasium's registry.
-if "fastvec/Counter-v0" not in gymnasium.registry:
-    gymnasium.register("fastvec/Counter-v0", entry_point="fastvec.counter:CounterEnv")
-
 
 def find(id: str) -> NativeEnv:
-    """The native env of that id.
+    """The native env of that id, with or without ``fastvec/`` in front.
 
     Raises:
         gymnasium.error.NameNotFound: if there is none; the message has the closest ids.
     """
     if not isinstance(id, str):
         raise TypeError(f"id is {id!r}, {type(id).__name__}: expected one of the names {', '.join(NATIVE_ENVS)}")
-    if id not in NATIVE_ENVS:
-        close = difflib.get_close_matches(id, NATIVE_ENVS, cutoff=0.5) or sorted(NATIVE_ENVS)
-        raise gymnasium.error.NameNotFound(
-            f"{id!r} has no native env; did you mean {' or '.join(close)}?"
-        )
-    return NATIVE_ENVS[id]
+    name = id.removeprefix("fastvec/")
+    if name not in NATIVE_ENVS:
+        folded = {known.lower(): known for known in NATIVE_ENVS}
+        close = [folded[found] for found in difflib.get_close_matches(name.lower(), folded, cutoff=0.6)]
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(NATIVE_ENVS)}"
+        raise gymnasium.error.NameNotFound(f"{id!r} has no native env; {hint}")
+    return NATIVE_ENVS[name]

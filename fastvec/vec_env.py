@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
@@ -11,7 +12,20 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from fastvec._core import Batch
+from fastvec import registry
+from fastvec._core import Batch, kernel_info
+from fastvec.reset_options import checked_mask, checked_options, checked_seeds
+
+# What every lane has beside its parameters and state; these can be read, and only np_random be set.
+COMMON_ATTRIBUTES = (
+    "action_space",
+    "metadata",
+    "np_random",
+    "np_random_seed",
+    "observation_space",
+    "render_mode",
+    "spec",
+)
 
 
 class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
@@ -19,50 +33,93 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     Observations, rewards (float64), terminations and truncations (bool) have a row for each lane, and equal those of
     Gymnasium's ``SyncVectorEnv`` for the same seeds and actions bit for bit.
+
+    Attributes:
+        num_envs: number of lanes.
+        single_observation_space, single_action_space: the spaces of one lane, as Gymnasium's env has them.
+        observation_space, action_space: those of all lanes.
+        metadata: that of Gymnasium's env, with ``"autoreset_mode"``.
+        spec: an ``EnvSpec`` from which ``gymnasium.make_vec`` makes this env again.
     """
 
-    def __init__(self, batch: Batch, env: gymnasium.Env[Any, Any], num_envs: int, autoreset_mode: AutoresetMode) -> None:
-        """Wraps a batch; spaces, metadata and spec are those of ``env``, one ordinary env."""
+    def __init__(
+        self,
+        batch: Batch,
+        native: registry.NativeEnv,
+        env: gymnasium.Env[Any, Any],
+        num_envs: int,
+        autoreset_mode: AutoresetMode,
+    ) -> None:
+        """Wraps a batch; spaces, metadata and attributes are those of ``env``, one ordinary env."""
         self._batch = batch
+        self._id = native.id
+        self._kernel = native.kernel
         self.num_envs = num_envs
-        self.spec = env.spec
         self.render_mode = env.render_mode
         self.metadata = {**env.metadata, "autoreset_mode": autoreset_mode}
         self.single_observation_space = env.observation_space
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, num_envs)
         self.action_space = batch_space(env.action_space, num_envs)
+        parameters = self._parameter_attributes()
+        # Each attribute as it was set: one value for all lanes, or a list of one for each.
+        self._attributes: dict[str, Any] = {
+            name: value
+            for name, value in vars(env.unwrapped).items()
+            if isinstance(value, (int, float, str))
+            and (not name.startswith("_") or name in parameters)
+            and name not in native.state
+            and name not in COMMON_ATTRIBUTES
+        }
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins a new episode in every lane.
+        """Begins a new episode in every lane, or in those of a mask.
 
         Args:
             seed: an int s seeds lane i with s + i; a sequence has a seed for each lane, where None leaves that lane's
                 stream running; None leaves them all running. Lanes without any seed yet get one from the
-                operating system.
-            options: ``reset_mask``, a bool array (num_envs,), resets only those lanes.
+                operating system. Any size of int is a seed.
+            options: ``"reset_mask"``, a bool array (num_envs,), resets only those lanes; it is read and stays in the
+                dict. ``"low"`` and ``"high"`` are the env's own options, and hold for this reset alone, not for
+                autoresets. Names that the env does not know are ignored, as Gymnasium's envs do.
 
         Returns:
-            (observation, info), the observation with a row for every lane.
+            (observation, info), the observation with a row for every lane; those of lanes that were not reset show
+            them as they stand.
 
         Raises:
             gymnasium.error.Error: for a seed that is not an int or is negative.
-            ValueError: for a sequence of the wrong length.
+            TypeError, ValueError: for a sequence of the wrong length, and for options out of range. No lane has moved.
+            gymnasium.error.ResetNeeded: for a mask before the first reset.
         """
-        mask = None if options is None else options.get("reset_mask")
-        self._batch.seed(self._checked_seeds(seed))
-        return self._batch.reset(mask)
+        seeds = checked_seeds(seed, self.num_envs)
+        mask = checked_mask(options, self.num_envs)
+        values = checked_options(options, kernel_info(self._kernel), self._id)
+        if mask is not None:
+            self._batch.require_reset("reset with a reset_mask")
+            if isinstance(seeds, int):
+                seeds = [seeds + lane for lane in range(self.num_envs)]
+            if seeds is not None:
+                seeds = [seed if chosen else None for seed, chosen in zip(seeds, mask, strict=True)]
+        self._batch.seed(seeds)
+        return self._batch.reset(mask, values)
 
     def step(
-        self, actions: npt.ArrayLike
+        self,
+        actions: npt.ArrayLike,
+        *,
+        out: tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None = None,
     ) -> tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Steps every lane.
 
         Args:
-            actions: one action a lane. For Discrete actions int64 of shape (num_envs,) is fastest; other integers, lists
-                and CPU tensors are converted.
+            actions: one action a lane. For Discrete actions int64 of shape (num_envs,) is fastest; other integers,
+                bools, lists and CPU tensors are converted.
+            out: the arrays (observation, rewards, terminations, truncations) to write to and return instead of new
+                ones, for example rows of a rollout buffer: C-contiguous, of the dtypes and shapes that are returned
+                otherwise, and without common memory.
 
         Returns:
             (observation, rewards, terminations, truncations, info); rewards are float64.
@@ -71,13 +128,175 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             ValueError: for a wrong number of actions or one outside of the space. No lane has moved.
             TypeError: for a dtype that does not fit. No lane has moved.
             gymnasium.error.ResetNeeded: before the first reset, or in DISABLED mode with a lane that has ended.
+            gymnasium.error.ClosedEnvironmentError: after close.
+            RuntimeError: while another thread is in a call of this env.
         """
-        return self._batch.step(actions)
+        return self._batch.step(actions, out)
 
-    def close_extras(self) -> None:
-        """Ends the batch; called by ``close``."""
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the batch; called by ``close``. Views of the state stay valid."""
         self._batch.close()
 
-    def _checked_seeds(self, seed: Any) -> Any:
-        """The argument of ``reset``, known to be good for ``Batch.seed``."""
-        return seed
+    # Attributes of the lanes
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """An attribute of every lane, as ``get_attr``. Native lanes have no methods, and so take no arguments.
+
+        Raises:
+            AttributeError: for a name that lanes do not have; the message lists those that they have.
+        """
+        values = self.get_attr(name)
+        if args or kwargs:
+            raise TypeError(f"call: {name!r} of {self._id} is not a method, and takes no arguments")
+        return values
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of every lane: a parameter, a state column, or one of what every env has.
+
+        Returns:
+            A tuple of num_envs values.
+
+        Raises:
+            AttributeError: for a name that lanes do not have; the message lists those that they have.
+        """
+        if name in self._attributes:
+            value = self._attributes[name]
+            return tuple(value) if isinstance(value, list) else (value,) * self.num_envs
+        state = self._state_attributes()
+        if name in state:
+            columns, kind = state[name]
+            values = np.stack([self._batch.state[column] for column in columns], axis=-1)
+            return tuple(kind(row.copy() if len(columns) > 1 else row.item()) for row in values)
+        if name == "np_random":
+            return self._batch.generators()
+        if name == "np_random_seed":
+            return self._batch.lane_seeds
+        if name in ("action_space", "observation_space"):
+            return (getattr(self, f"single_{name}"),) * self.num_envs
+        if name in COMMON_ATTRIBUTES:
+            return (getattr(self, name),) * self.num_envs
+        raise self._no_attribute("get_attr", name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute in every lane, as raw as ``SyncVectorEnv``: values derived from it do not follow.
+
+        Args:
+            name: a parameter, a state column, or ``np_random``.
+            values: a list or tuple has a value for each lane; anything else is the value for all.
+
+        Raises:
+            ValueError: for a list or tuple of the wrong length. Nothing has changed.
+            TypeError: for a value that is not a number where one is needed. Nothing has changed.
+            AttributeError: for a name that lanes do not have, and for one that cannot be set.
+        """
+        per_lane = isinstance(values, (list, tuple))
+        if per_lane and len(values) != self.num_envs:
+            raise ValueError(
+                f"set_attr({name!r}): {len(values)} values for {self.num_envs} lanes; "
+                f"give one value, or a list or tuple with one for each lane"
+            )
+        each = list(values) if per_lane else [values] * self.num_envs
+        if name in self._attributes:
+            self._set_parameter(name, list(values) if per_lane else values)
+        elif name in self._state_attributes():
+            self._set_state_attribute(name, each)
+        elif name == "np_random":
+            for lane, generator in enumerate(each):
+                if not isinstance(getattr(generator, "bit_generator", None), np.random.PCG64):
+                    raise TypeError(
+                        f"set_attr('np_random'): lane {lane} got {generator!r}; expected a "
+                        f"numpy.random.Generator over PCG64"
+                    )
+            self._batch.set_generators(each)
+        elif name in COMMON_ATTRIBUTES:
+            raise AttributeError(f"set_attr: {name!r} of {self._id} cannot be set")
+        else:
+            raise self._no_attribute("set_attr", name)
+
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """A generator for each lane in the state of its stream; drawing from it leaves the lane as it is."""
+        return self._batch.generators()
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of each lane's stream; -1 where it was set through ``np_random``."""
+        return self._batch.lane_seeds
+
+    def _set_parameter(self, name: str, value: Any) -> None:
+        parameters = self._parameter_attributes()
+        if name in parameters:
+            index, parameter = parameters[name]
+            try:
+                if isinstance(value, list):
+                    encoded: Any = np.array([parameter.encode(one) for one in value])
+                else:
+                    encoded = parameter.encode(value)
+            except TypeError as error:
+                raise TypeError(f"set_attr({name!r}) of {self._id}: {error}") from None
+            self._batch.set_parameter(index, encoded)
+        self._attributes[name] = value
+
+    def _set_state_attribute(self, name: str, each: list[Any]) -> None:
+        columns, _ = self._state_attributes()[name]
+        try:
+            rows = np.array(each, np.float64).reshape(self.num_envs, len(columns))
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"set_attr({name!r}) of {self._id}: expected {len(columns)} number{'s' if len(columns) > 1 else ''} "
+                f"({', '.join(columns)}) a lane, got {each[0]!r} in lane 0"
+            ) from None
+        self._batch.require_idle("set_attr")
+        for i, column in enumerate(columns):
+            self._batch.state[column][:] = rows[:, i]
+
+    def _parameter_attributes(self) -> dict[str, tuple[int, registry.Parameter]]:
+        """Attribute of the ordinary env -> the kernel's parameter that follows it."""
+        native = registry.NATIVE_ENVS[self._id]
+        parameters = [native.parameter(name) for name in kernel_info(self._kernel)[1]]
+        return {parameter.attribute: (index, parameter) for index, parameter in enumerate(parameters)}
+
+    def _state_attributes(self) -> dict[str, tuple[tuple[str, ...], Callable[[Any], Any]]]:
+        """Attributes of the ordinary env that hold state, and each column: the columns it is made of, and its type."""
+        columns: dict[str, Any] = {name: ((name,), lambda value: value) for name in self._batch.state}
+        return {**columns, **registry.NATIVE_ENVS[self._id].state}
+
+    def _no_attribute(self, call: str, name: str) -> AttributeError:
+        known = sorted({*self._attributes, *self._state_attributes(), *COMMON_ATTRIBUTES})
+        return AttributeError(f"{call}: a lane of {self._id} has no attribute {name!r}; it has {', '.join(known)}")
+
+    # State as a whole
+
+    @property
+    def state(self) -> Mapping[str, npt.NDArray[Any]]:
+        """The state columns by name, each a view (num_envs,) of the lanes themselves: writing to one moves them.
+
+        The views stay valid after ``close``.
+        """
+        return MappingProxyType(self._batch.state)
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the future of the lanes depends on: columns, streams, steps so far, pending resets, parameters.
+
+        Returns:
+            A dict of arrays and plain values, a copy, for :meth:`set_state`; it can be pickled.
+        """
+        attributes = {
+            name: list(value) if isinstance(value, list) else value for name, value in self._attributes.items()
+        }
+        return {**self._batch.get_state(), "attributes": attributes}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues bit for bit from what :meth:`get_state` returned.
+
+        Args:
+            state: from an env of the same id, number of lanes, autoreset mode and version of this format.
+
+        Raises:
+            ValueError: for any other; nothing has changed.
+        """
+        if not isinstance(state, dict) or not isinstance(state.get("attributes"), dict):
+            found = "a dict without 'attributes'" if isinstance(state, dict) else type(state).__name__
+            raise ValueError(f"set_state takes what get_state() returned, got {found}")
+        self._batch.set_state({key: value for key, value in state.items() if key != "attributes"})
+        self._attributes = dict(state["attributes"])
