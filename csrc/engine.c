@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "pool.h"
+
 double fv_steady_seconds(void)
 {
     struct timespec now;
@@ -39,43 +41,43 @@ static void begin_episodes(fv_engine *engine, const int64_t *lanes, int64_t coun
     }
 }
 
-static void record_episodes(const fv_engine *engine)
-{
-    const fv_batch *b = &engine->batch;
-    const double now = fv_steady_seconds();
-    for (int64_t j = 0; j < engine->num_ended; j++) {
-        const int64_t lane = engine->ended[j];
-        engine->episode_returns[lane] = b->returns[lane];
-        engine->episode_lengths[lane] = b->clock - b->start[lane];
-        engine->episode_seconds[lane] = now - engine->began[lane];
-    }
-}
-
 void fv_reset(fv_engine *engine, const int64_t *lanes, int64_t count, const double *options)
 {
     fv_batch *b = &engine->batch;
-    if (lanes == NULL) {
-        /* `ended` is free to use: no lane is pending after this. */
-        for (int64_t i = 0; i < b->n; i++)
-            engine->ended[i] = i;
-        begin_episodes(engine, engine->ended, b->n, options);
-        engine->num_ended = 0;
-        return;
+    if (lanes != NULL) {
+        begin_episodes(engine, lanes, count, options);
+    } else {
+        /* All lanes, listed a chunk at a time where the ended ones are listed otherwise: none of them stays. */
+        for (int64_t begin = 0; begin < b->n; begin += FV_CHUNK) {
+            const int64_t end = begin + FV_CHUNK < b->n ? begin + FV_CHUNK : b->n;
+            for (int64_t i = begin; i < end; i++)
+                engine->ended[i] = i;
+            begin_episodes(engine, engine->ended + begin, end - begin, options);
+        }
     }
-    begin_episodes(engine, lanes, count, options);
-    int64_t kept = 0;
-    for (int64_t j = 0; j < engine->num_ended; j++)
-        if (b->pending[engine->ended[j]])
-            engine->ended[kept++] = engine->ended[j];
-    engine->num_ended = kept;
+    fv_list_pending(engine);
 }
 
-/* Lists the lanes with a flag set, and marks them pending. Most words of eight lanes are zero. */
-static int64_t collect_ended(fv_engine *engine)
+void fv_list_pending(fv_engine *engine)
 {
     const fv_batch *b = &engine->batch;
-    int64_t found = 0, i = 0;
-    for (; i + 8 <= b->n; i += 8) {
+    engine->num_ended = 0;
+    for (int64_t chunk = 0; chunk < fv_num_chunks(b->n); chunk++) {
+        const int64_t begin = chunk * FV_CHUNK, end = begin + FV_CHUNK < b->n ? begin + FV_CHUNK : b->n;
+        int64_t found = 0;
+        for (int64_t i = begin; i < end; i++)
+            if (b->pending[i])
+                engine->ended[begin + found++] = i;
+        engine->ended_in[chunk] = found;
+        engine->num_ended += found;
+    }
+}
+
+/* Lists the lanes of a chunk with a flag set. Most words of eight lanes are zero. */
+static int64_t collect_ended(const fv_batch *b, int64_t begin, int64_t end, int64_t *ended)
+{
+    int64_t found = 0, i = begin;
+    for (; i + 8 <= end; i += 8) {
         uint64_t terminated, truncated;
         memcpy(&terminated, b->terminations + i, 8);
         memcpy(&truncated, b->truncations + i, 8);
@@ -83,54 +85,107 @@ static int64_t collect_ended(fv_engine *engine)
             continue;
         for (int64_t k = i; k < i + 8; k++)
             if (b->terminations[k] | b->truncations[k])
-                engine->ended[found++] = k;
+                ended[found++] = k;
     }
-    for (; i < b->n; i++)
+    for (; i < end; i++)
         if (b->terminations[i] | b->truncations[i])
-            engine->ended[found++] = i;
-    for (int64_t j = 0; j < found; j++)
-        b->pending[engine->ended[j]] = 1;
-    engine->num_ended = found;
+            ended[found++] = i;
     return found;
+}
+
+static void record_episodes(const fv_engine *engine, const int64_t *lanes, int64_t count)
+{
+    const fv_batch *b = &engine->batch;
+    const double now = fv_steady_seconds();
+    for (int64_t j = 0; j < count; j++) {
+        const int64_t lane = lanes[j];
+        engine->episode_returns[lane] = b->returns[lane];
+        engine->episode_lengths[lane] = b->clock - b->start[lane];
+        engine->episode_seconds[lane] = now - engine->began[lane];
+    }
 }
 
 static void copy_rows(const fv_array *arrays, int32_t num_arrays, void *const *from, void *const *to,
                       const int64_t *lanes, int64_t count)
 {
     for (int32_t a = 0; a < num_arrays; a++) {
-        const size_t size = (size_t)arrays[a].size;
+        const int64_t size = arrays[a].size;
         for (int64_t j = 0; j < count; j++)
-            memcpy((char *)to[a] + lanes[j] * size, (const char *)from[a] + lanes[j] * size, size);
+            memcpy((char *)to[a] + lanes[j] * size, (const char *)from[a] + lanes[j] * size, (size_t)size);
     }
+}
+
+/* One chunk's step. Returns the number of its lanes whose episode ended. */
+static int64_t step_chunk(fv_engine *engine, int64_t chunk, int float32_actions)
+{
+    fv_batch *b = &engine->batch;
+    const fv_kernel *kernel = engine->kernel;
+    const int64_t begin = chunk * FV_CHUNK, end = begin + FV_CHUNK < b->n ? begin + FV_CHUNK : b->n;
+    int64_t *ended = engine->ended + begin;
+    (float32_actions ? kernel->step_float32 : kernel->step)(b, begin, end);
+
+    if (engine->autoreset == FV_NEXT_STEP && engine->ended_in[chunk] > 0) {
+        /* This step's row of a lane that ended in the last one is its reset; whatever the kernel wrote goes. */
+        begin_episodes(engine, ended, engine->ended_in[chunk], NULL);
+        for (int64_t j = 0; j < engine->ended_in[chunk]; j++) {
+            b->rewards[ended[j]] = 0;
+            b->terminations[ended[j]] = b->truncations[ended[j]] = 0;
+        }
+    }
+
+    const int64_t count = collect_ended(b, begin, end, ended);
+    if (count > 0 && b->returns != NULL)
+        record_episodes(engine, ended, count);
+    if (count > 0 && engine->autoreset == FV_SAME_STEP) {
+        copy_rows(kernel->obs, kernel->num_obs, b->obs, engine->final_obs, ended, count);
+        copy_rows(kernel->info, kernel->num_info, b->info, engine->final_info, ended, count);
+        begin_episodes(engine, ended, count, NULL);
+        engine->ended_in[chunk] = 0;
+    } else {
+        for (int64_t j = 0; j < count; j++)
+            b->pending[ended[j]] = 1;
+        engine->ended_in[chunk] = count;
+    }
+    return count;
+}
+
+typedef struct step_job {
+    fv_engine *engine;
+    int float32_actions;
+} step_job;
+
+static int64_t step_chunk_job(void *job, int64_t chunk)
+{
+    const step_job *step = job;
+    return step_chunk(step->engine, chunk, step->float32_actions);
+}
+
+/* The threads worth their wake-up: each gets as many lanes as the kernel says make up for it. */
+static int useful_threads(const fv_engine *engine)
+{
+    const int64_t most = engine->batch.n / engine->kernel->lanes_per_thread;
+    return most < engine->num_threads ? (int)most : engine->num_threads;
 }
 
 int64_t fv_step(fv_engine *engine, int float32_actions)
 {
-    fv_batch *b = &engine->batch;
-    const fv_kernel *kernel = engine->kernel;
-    b->clock++;
-    (float32_actions ? kernel->step_float32 : kernel->step)(b, 0, b->n);
-
-    if (engine->autoreset == FV_NEXT_STEP && engine->num_ended > 0) {
-        /* This step's row of a lane that ended in the last one is its reset; whatever the kernel wrote goes. */
-        begin_episodes(engine, engine->ended, engine->num_ended, NULL);
-        for (int64_t j = 0; j < engine->num_ended; j++) {
-            const int64_t lane = engine->ended[j];
-            b->rewards[lane] = 0;
-            b->terminations[lane] = b->truncations[lane] = 0;
-        }
+    const int64_t chunks = fv_num_chunks(engine->batch.n);
+    const int threads = useful_threads(engine);
+    int64_t ended = 0;
+    engine->batch.clock++;
+    if (threads > 1 && fv_pool_ready(&engine->pool, threads)) {
+        step_job job = {engine, float32_actions};
+        ended = fv_pool_run(engine->pool, step_chunk_job, &job, chunks);
+    } else {
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            ended += step_chunk(engine, chunk, float32_actions);
     }
-
-    const int64_t ended = collect_ended(engine);
-    if (ended == 0)
-        return 0;
-    if (b->returns != NULL)
-        record_episodes(engine);
-    if (engine->autoreset == FV_SAME_STEP) {
-        copy_rows(kernel->obs, kernel->num_obs, b->obs, engine->final_obs, engine->ended, ended);
-        copy_rows(kernel->info, kernel->num_info, b->info, engine->final_info, engine->ended, ended);
-        begin_episodes(engine, engine->ended, ended, NULL);
-        engine->num_ended = 0;
-    }
+    engine->num_ended = engine->autoreset == FV_SAME_STEP ? 0 : ended;
     return ended;
+}
+
+void fv_join_threads(fv_engine *engine)
+{
+    fv_pool_free(engine->pool);
+    engine->pool = NULL;
 }

@@ -72,6 +72,7 @@ typedef struct fv_kernel {
     fv_action_kind action_kind;
     int32_t action_width;
     int32_t num_tables;
+    int64_t lanes_per_thread; /* how many lanes make a step long enough to share it between threads */
 
     const char *option_names; /* numbers that reset() takes as options, and what they are by default */
     double option_defaults[FV_MAX_OPTIONS];

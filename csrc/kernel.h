@@ -21,6 +21,9 @@
 #ifndef FV_STATE_TYPE
 #define FV_STATE_TYPE real
 #endif
+#ifndef FV_LANES_PER_THREAD
+#define FV_LANES_PER_THREAD 16384 /* at some 5 ns a lane, twice what waking a thread takes */
+#endif
 #ifndef FV_DRAWS_IN_STEP
 #define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
 #endif
@@ -266,6 +269,7 @@ static const fv_kernel FV(kernel) = {
     .action_kind = FV_ACTION,
     .action_width = FV_ACTION_WIDTH,
     .num_tables = FV_NUM_TABLES,
+    .lanes_per_thread = FV_LANES_PER_THREAD,
     .option_names = FV_OPTION_NAMES,
     .option_defaults = FV_OPTION_DEFAULTS,
     .check_discrete = fv_check_discrete,
@@ -290,6 +294,7 @@ static const fv_kernel FV(kernel) = {
 #undef FV_ACTION
 #undef FV_ACTION_WIDTH
 #undef FV_NUM_TABLES
+#undef FV_LANES_PER_THREAD
 #undef FV_OPTION_NAMES
 #undef FV_OPTION_DEFAULTS
 #undef FV_DRAWS_IN_STEP

@@ -6,7 +6,9 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+import atexit
 import secrets
+import weakref
 
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -64,18 +66,23 @@ cdef extern from "engine.h" nogil:
         const fv_kernel *kernel
         fv_autoreset autoreset
         int64_t *ended
+        int64_t *ended_in
         int64_t num_ended
         void **final_obs
         double *began
         double *episode_returns
         double *episode_seconds
         int64_t *episode_lengths
+        int num_threads
 
     const fv_kernel *fv_find_kernel(const char *) noexcept
     void fv_rng_seed(fv_rng *, const uint32_t *, int64_t) noexcept
     void fv_seed_all(fv_engine *, uint64_t) noexcept
     void fv_reset(fv_engine *, const int64_t *, int64_t, const double *) noexcept
     int64_t fv_step(fv_engine *, int) noexcept
+    int64_t fv_num_chunks(int64_t) noexcept
+    void fv_list_pending(fv_engine *) noexcept
+    void fv_join_threads(fv_engine *) noexcept
     double fv_steady_seconds() noexcept
 
 cdef int[<int>FV_NUM_DTYPES] TYPENUM
@@ -90,6 +97,16 @@ AUTORESET_MODES = {"NextStep": FV_NEXT_STEP, "SameStep": FV_SAME_STEP, "Disabled
 # One random generator as it lies in memory (rng.h).
 STREAM = np.dtype([("state_hi", np.uint64), ("state_lo", np.uint64), ("inc_hi", np.uint64), ("inc_lo", np.uint64),
                    ("half", np.uint32), ("has_half", np.uint32)])
+
+# The batches whose threads are to end before the interpreter does.
+_with_threads = weakref.WeakSet()
+
+
+@atexit.register
+def _join_all_threads():
+    for batch in list(_with_threads):
+        (<Batch>batch).join_threads()
+
 
 # Raised by one when what get_state() returns changes its meaning.
 STATE_FORMAT = 1
@@ -146,10 +163,12 @@ cdef class Batch:
         limit: steps after which an episode is truncated, or None.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
         copy: whether every call returns new arrays; otherwise each call overwrites those of the last.
+        num_threads: how many threads a step may use.
         episode_stats: whether steps with ends tell the episodes' returns, lengths and seconds.
         label: the env's id, for messages.
     """
     cdef fv_engine engine
+    cdef object __weakref__
     cdef tuple arguments             # as they were passed: a copy is made from them
     cdef cnp.ndarray memory          # owns all columns
     cdef dict columns                # state column name -> view of `memory`
@@ -171,7 +190,7 @@ cdef class Batch:
 
     def __cinit__(self, str kernel, int64_t n, tuple parameters, tuple obs_shapes, int64_t action_low,
                   int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy,
-                  bint episode_stats, str label):
+                  bint episode_stats, int num_threads, str label):
         cdef const fv_kernel *k = fv_find_kernel(kernel.encode())
         if k == NULL:
             raise ValueError(f"there is no kernel {kernel!r}")
@@ -179,9 +198,10 @@ cdef class Batch:
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
         self.arguments = (kernel, n, parameters, obs_shapes, action_low, action_count, action_shape, limit,
-                          autoreset_mode, copy, episode_stats, label)
+                          autoreset_mode, copy, episode_stats, num_threads, label)
         e.kernel = k
         e.autoreset = AUTORESET_MODES[autoreset_mode]
+        e.num_threads = num_threads
         b.n = n
         b.limit = limit if limit is not None else 0x7FFFFFFFFFFFFFFF
         self.label = label
@@ -203,6 +223,8 @@ cdef class Batch:
             self.spare_final = self._zeroed_obs()
         if episode_stats:
             self.spare_episode = self._zeroed_episode()
+        if num_threads > 1:
+            _with_threads.add(self)
 
     cdef _lay_out_columns(self, bint episode_stats):
         """One block for everything that is kept per lane; each column begins on a cache line of its own."""
@@ -214,7 +236,7 @@ cdef class Batch:
         b.stride = (b.n + per_line - 1) // per_line * per_line + per_line
         state_dtype = np.dtype(cnp.PyArray_DescrFromType(TYPENUM[<int>k.state_dtype]))
         parts = [(k.num_state * b.stride, state_dtype), (b.n, STREAM), (b.n, np.dtype(np.int64)),
-                 (b.n, np.dtype(np.bool_)), (b.n, np.dtype(np.int64))]
+                 (b.n, np.dtype(np.bool_)), (b.n, np.dtype(np.int64)), (fv_num_chunks(b.n), np.dtype(np.int64))]
         if episode_stats:
             parts += [(b.n, np.dtype(np.float64))] * 2
         sizes = [-(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE for count, dtype in parts]
@@ -224,14 +246,15 @@ cdef class Batch:
         for size, (count, dtype) in zip(sizes, parts):
             views.append(self.memory[at:at + count * dtype.itemsize].view(dtype))
             at += size
-        state, self.streams, self.start, self.pending, ended = views[:5]
+        state, self.streams, self.start, self.pending, ended, ended_in = views[:6]
         b.state = cnp.PyArray_DATA(state)
         b.rng = <fv_rng *>cnp.PyArray_DATA(self.streams)
         b.start = <int64_t *>cnp.PyArray_DATA(self.start)
         b.pending = <uint8_t *>cnp.PyArray_DATA(self.pending)
         e.ended = <int64_t *>cnp.PyArray_DATA(ended)
+        e.ended_in = <int64_t *>cnp.PyArray_DATA(ended_in)
         if episode_stats:
-            self.returns, self.began = views[5:]
+            self.returns, self.began = views[6:]
             b.returns = <double *>cnp.PyArray_DATA(self.returns)
             e.began = <double *>cnp.PyArray_DATA(self.began)
         names = k.state_names.decode().split()
@@ -343,7 +366,7 @@ cdef class Batch:
         cdef fv_engine *e = &self.engine
         more = f" and {e.num_ended - 1} more" if e.num_ended > 1 else ""
         raise ResetNeeded(
-            f"step: the episode in lane {e.ended[0]}{more} has ended, and with autoreset_mode='Disabled' the caller "
+            f"step: the episode in lane {np.flatnonzero(self.pending)[0]}{more} has ended, and with autoreset_mode='Disabled' the caller "
             f"resets: reset(options={{'reset_mask': terminations | truncations}}); no lane has moved")
 
     # Actions
@@ -540,11 +563,19 @@ cdef class Batch:
             self.spare_episode = self._zeroed_episode()
         return info
 
+    cdef void join_threads(self) noexcept:
+        if self.running is None:
+            fv_join_threads(&self.engine)
+
     def close(self):
         """Refuses all further calls. The memory goes when the last view of it does."""
         if self.running is not None:
             self._refuse("close")
         self.closed = True
+        self.join_threads()
+
+    def __dealloc__(self):
+        fv_join_threads(&self.engine)
 
     # Parameters and state
 
@@ -639,10 +670,7 @@ cdef class Batch:
             self._use_parameter_columns(room)
         self.started = state["started"]
         self.seeds = list(state["seeds"]) if isinstance(state["seeds"], (list, tuple)) else state["seeds"]
-        e.num_ended = 0
-        for lane in np.flatnonzero(self.pending):
-            e.ended[e.num_ended] = lane
-            e.num_ended += 1
+        fv_list_pending(e)
 
     def __reduce__(self):
         return _copy_batch, (self.arguments, self.get_state(), self.closed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 import inspect
+import os
 from typing import Any
 
 import gymnasium
@@ -28,6 +29,7 @@ def make(
     max_episode_steps: int | None = None,
     copy: bool = True,
     episode_stats: bool = False,
+    num_threads: int | None = None,
     **env_kwargs: Any,
 ) -> VecEnv:
     """Makes n lanes of a native environment.
@@ -42,6 +44,9 @@ def make(
             call: faster for very large n, for code that never keeps them.
         episode_stats: True adds ``info["episode"]`` with the returns ``r``, lengths ``l`` and seconds ``t`` of
             episodes that end in a step, and the mask ``info["_episode"]``.
+        num_threads: how many threads a step may use; None for what FASTVEC_NUM_THREADS says, else 1. No more are used
+            than there are cores for this process, nor so many that a thread's part is too small to pay. The
+            results are the same for every number.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:
@@ -80,10 +85,16 @@ def make(
         mode.value,
         bool(copy),
         bool(episode_stats),
+        _checked_threads(num_threads),
         native.id,
     )
     vec_env = VecEnv(batch, native, env, n, mode)
-    options = {"max_episode_steps": max_episode_steps, "copy": copy, "episode_stats": episode_stats}
+    options = {
+        "max_episode_steps": max_episode_steps,
+        "copy": copy,
+        "episode_stats": episode_stats,
+        "num_threads": num_threads,
+    }
     vec_env.spec = _vector_spec(native, spec, n, mode, options, env_kwargs)
     env.close()
     return vec_env
@@ -96,6 +107,18 @@ def _checked_count(name: str, value: Any) -> int:
     if not 1 <= value <= MAX_LANES:
         raise ValueError(f"{name} is {value}: expected an int from 1 to {MAX_LANES}")
     return int(value)
+
+
+def _checked_threads(num_threads: int | None) -> int:
+    """The threads that a step may use: what was asked for, but no more than there are cores for this process."""
+    if num_threads is None:
+        asked = os.environ.get("FASTVEC_NUM_THREADS", "1")
+        if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
+            raise ValueError(f"FASTVEC_NUM_THREADS is {asked!r}: expected an int from 1")
+        num_threads = int(asked)
+    num_threads = _checked_count("num_threads", num_threads)
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return min(num_threads, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
 
 def _checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
@@ -124,7 +147,7 @@ def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[
             defaults = ", ".join(f"{key}={value!r}" for key, value in known.items()) or "none"
             raise TypeError(
                 f"{native.id} takes no keyword {name!r}; its own are {defaults}, beside autoreset_mode, "
-                f"max_episode_steps, copy and episode_stats"
+                f"max_episode_steps, copy, episode_stats and num_threads"
             )
 
 
