@@ -17,6 +17,20 @@ from fastvec.actions import bad_action, convert_actions
 
 cnp.import_array()
 
+cdef extern from *:
+    """
+    #ifndef FV_BUILD_FLAGS
+    #define FV_BUILD_FLAGS "unknown"
+    #endif
+    #if defined(__clang__)
+    #define FV_COMPILER "clang " __clang_version__
+    #else
+    #define FV_COMPILER "gcc " __VERSION__
+    #endif
+    """
+    const char *FV_BUILD_FLAGS
+    const char *FV_COMPILER
+
 cdef extern from "engine.h" nogil:
     enum: FV_MAX_ARRAYS, FV_MAX_OPTIONS
     ctypedef enum fv_dtype: FV_FLOAT64, FV_FLOAT32, FV_INT64, FV_INT32, FV_INT8, FV_UINT8, FV_NUM_DTYPES
@@ -710,3 +724,8 @@ def kernel_info(str kernel):
     options = tuple(k.option_names.decode().split())
     return (tuple(k.state_names.decode().split()), tuple(k.param_names.decode().split()), options,
             tuple([k.option_defaults[i] for i in range(len(options))]))
+
+
+def build_info():
+    """The compiler and flags that this extension was built with."""
+    return {"compiler": FV_COMPILER.decode().strip(), "flags": FV_BUILD_FLAGS.decode()}
