@@ -1,14 +1,53 @@
-/* Which compilation of the envs runs on this machine. */
-#include "engine.h"
+/* Which compilations of the envs there are, and which of them this CPU runs. */
+#include "dispatch.h"
 
 #include <string.h>
 
 extern const fv_kernel *const fv_kernels_baseline[];
+static int always(void) { return 1; }
 
-const fv_kernel *fv_find_kernel(const char *name)
+#if defined(__x86_64__)
+extern const fv_kernel *const fv_kernels_avx2[], *const fv_kernels_avx512[];
+/* Features by name: a "level" also asks for what the kernels do not use. */
+static int has_avx2(void)
 {
-    for (const fv_kernel *const *kernel = fv_kernels_baseline; *kernel != NULL; kernel++)
-        if (strcmp((*kernel)->name, name) == 0)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+static int has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+
+static const struct {
+    const char *name;
+    int (*runs_here)(void);
+    const fv_kernel *const *kernels;
+} targets[] = {
+#if defined(__x86_64__)
+    {"avx512", has_avx512, fv_kernels_avx512},
+    {"avx2", has_avx2, fv_kernels_avx2},
+#endif
+    {"baseline", always, fv_kernels_baseline},
+};
+
+enum { NUM_TARGETS = sizeof(targets) / sizeof(targets[0]) };
+
+const char *fv_target_name(int index)
+{
+    return index < NUM_TARGETS ? targets[index].name : NULL;
+}
+
+int fv_target_runs_here(int index)
+{
+    return targets[index].runs_here();
+}
+
+const fv_kernel *fv_find_kernel(int target, const char *name, fv_dtype real)
+{
+    for (const fv_kernel *const *kernel = targets[target].kernels; *kernel != NULL; kernel++)
+        if (strcmp((*kernel)->name, name) == 0 && (*kernel)->real_dtype == real)
             return *kernel;
     return NULL;
 }

@@ -43,9 +43,6 @@ static inline int64_t fv_num_chunks(int64_t n)
     return (n + FV_CHUNK - 1) / FV_CHUNK;
 }
 
-/* The kernel of that name, or NULL. */
-const fv_kernel *fv_find_kernel(const char *name);
-
 /* Seeds lane i from the integer first + i, for all lanes. The sum must not overflow. */
 void fv_seed_all(fv_engine *engine, uint64_t first);
 

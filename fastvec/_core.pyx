@@ -89,7 +89,6 @@ cdef extern from "engine.h" nogil:
         int64_t *episode_lengths
         int num_threads
 
-    const fv_kernel *fv_find_kernel(const char *) noexcept
     void fv_rng_seed(fv_rng *, const uint32_t *, int64_t) noexcept
     void fv_seed_all(fv_engine *, uint64_t) noexcept
     void fv_reset(fv_engine *, const int64_t *, int64_t, const double *) noexcept
@@ -98,6 +97,11 @@ cdef extern from "engine.h" nogil:
     void fv_list_pending(fv_engine *) noexcept
     void fv_join_threads(fv_engine *) noexcept
     double fv_steady_seconds() noexcept
+
+cdef extern from "dispatch.h" nogil:
+    const char *fv_target_name(int) noexcept
+    int fv_target_runs_here(int) noexcept
+    const fv_kernel *fv_find_kernel(int, const char *, fv_dtype) noexcept
 
 cdef int[<int>FV_NUM_DTYPES] TYPENUM
 TYPENUM[:] = [cnp.NPY_FLOAT64, cnp.NPY_FLOAT32, cnp.NPY_INT64, cnp.NPY_INT32, cnp.NPY_INT8, cnp.NPY_UINT8]
@@ -168,7 +172,9 @@ cdef class Batch:
     """N lanes of one kernel. Arguments have been checked; VecEnv and make() are what people use.
 
     Args:
+        target: the instruction set; one of targets() that runs here.
         kernel: name of the kernel.
+        precision: "float64" or "float32", the kernel's scalar type.
         n: number of lanes.
         parameters: the kernel's parameters, one number each, in its order (kernel_info).
         obs_shapes: the shape of one lane's part of each observation array.
@@ -183,7 +189,7 @@ cdef class Batch:
     """
     cdef fv_engine engine
     cdef object __weakref__
-    cdef tuple arguments             # as they were passed: a copy is made from them
+    cdef tuple arguments             # as they were passed, without the target: a copy is made from them
     cdef cnp.ndarray memory          # owns all columns
     cdef dict columns                # state column name -> view of `memory`
     cdef cnp.ndarray streams, start, pending  # views of `memory`
@@ -193,6 +199,7 @@ cdef class Batch:
     cdef tuple layouts               # one Layout for each array that a step returns: observations, rewards, flags
     cdef Layout action_layout, action_layout_float32
     cdef int64_t action_low, action_count
+    cdef tuple action_shape
     cdef tuple kept                  # the arrays that copy=False hands out every time, or None
     cdef tuple spare_final           # room for the next final observations (SAME_STEP)
     cdef tuple spare_episode         # room for the next episodes' statistics
@@ -200,18 +207,17 @@ cdef class Batch:
     cdef bint started                # a first reset has been
     cdef object seeds                # each lane's seed: None, an int for that number plus the lane, or a list
     cdef readonly bint closed
-    cdef readonly str label
+    cdef readonly str target, label
 
-    def __cinit__(self, str kernel, int64_t n, tuple parameters, tuple obs_shapes, int64_t action_low,
+    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple obs_shapes, int64_t action_low,
                   int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy,
                   bint episode_stats, int num_threads, str label):
-        cdef const fv_kernel *k = fv_find_kernel(kernel.encode())
-        if k == NULL:
-            raise ValueError(f"there is no kernel {kernel!r}")
+        cdef const fv_kernel *k = _find_kernel(target, kernel, precision)
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
-        self.arguments = (kernel, n, parameters, obs_shapes, action_low, action_count, action_shape, limit,
+        self.target = target
+        self.arguments = (kernel, precision, n, parameters, obs_shapes, action_low, action_count, action_shape, limit,
                           autoreset_mode, copy, episode_stats, num_threads, label)
         e.kernel = k
         e.autoreset = AUTORESET_MODES[autoreset_mode]
@@ -219,7 +225,7 @@ cdef class Batch:
         b.n = n
         b.limit = limit if limit is not None else 0x7FFFFFFFFFFFFFFF
         self.label = label
-        self.action_low, self.action_count = action_low, action_count
+        self.action_low, self.action_count, self.action_shape = action_low, action_count, action_shape
         if k.action_kind == FV_DISCRETE:
             self.action_layout = Layout("actions", (n, *action_shape), cnp.NPY_INT64)
             self.action_layout_float32 = self.action_layout
@@ -391,7 +397,7 @@ cdef class Batch:
         cdef cnp.ndarray array
         cdef int64_t bad
         if not self.action_layout.fits(actions) and not self.action_layout_float32.fits(actions):
-            actions = convert_actions(actions, self.arguments[1], self.arguments[6],
+            actions = convert_actions(actions, e.batch.n, self.action_shape,
                                       e.kernel.action_kind == FV_DISCRETE, self.action_low, self.action_count,
                                       self.label)
         array = <cnp.ndarray>actions
@@ -622,7 +628,8 @@ cdef class Batch:
             "format": STATE_FORMAT,
             "env": self.label,
             "num_envs": b.n,
-            "autoreset_mode": self.arguments[8],
+            "precision": self.arguments[1],
+            "autoreset_mode": self.arguments[9],
             "columns": {name: column.copy() for name, column in self.columns.items()},
             "streams": self.streams.copy(),
             "seeds": list(self.seeds) if isinstance(self.seeds, list) else self.seeds,
@@ -649,7 +656,7 @@ cdef class Batch:
         if not isinstance(state, dict) or state.keys() != own.keys():
             found = f"a dict of {', '.join(map(str, state))}" if isinstance(state, dict) else type(state).__name__
             raise ValueError(f"set_state takes what get_state() returned, a dict of {', '.join(own)}; got {found}")
-        for key in ("format", "env", "num_envs", "autoreset_mode"):
+        for key in ("format", "env", "num_envs", "precision", "autoreset_mode"):
             if state[key] != own[key]:
                 raise ValueError(f"set_state: the state's {key} is {state[key]!r}, this env's is {own[key]!r}; "
                                  f"use it on an env made as the one it came from")
@@ -705,11 +712,35 @@ def _same_kind(str name, value, cnp.ndarray own):
 
 def _copy_batch(tuple arguments, dict state, bint closed):
     """A batch that goes on where another was when it was pickled."""
-    batch = Batch(*arguments)
+    from fastvec.machine import chosen_target  # which imports this module
+
+    batch = Batch(chosen_target(), *arguments)
     batch.set_state(state)
     if closed:
         batch.close()
     return batch
+
+
+cdef const fv_kernel *_find_kernel(str target, str kernel, str precision) except NULL:
+    cdef int index = list(targets()).index(target)
+    cdef const fv_kernel *k = fv_find_kernel(index, kernel.encode(), FV_FLOAT32 if precision == "float32" else FV_FLOAT64)
+    if k == NULL:
+        raise ValueError(f"there is no kernel {kernel!r} in {precision}")
+    return k
+
+
+def targets():
+    """The instruction sets that the kernels are compiled for, best first: name -> whether this CPU runs it."""
+    found = {}
+    while fv_target_name(len(found)) != NULL:
+        found[fv_target_name(len(found)).decode()] = bool(fv_target_runs_here(len(found)))
+    return found
+
+
+def precisions(str kernel):
+    """The scalar types that a kernel is compiled for."""
+    return tuple([name for name, dtype in (("float64", FV_FLOAT64), ("float32", FV_FLOAT32))
+                  if fv_find_kernel(0, kernel.encode(), dtype) != NULL])
 
 
 def kernel_info(str kernel):
@@ -718,9 +749,7 @@ def kernel_info(str kernel):
     Returns:
         (state names, parameter names, option names, option defaults), a tuple each.
     """
-    cdef const fv_kernel *k = fv_find_kernel(kernel.encode())
-    if k == NULL:
-        raise ValueError(f"there is no kernel {kernel!r}")
+    cdef const fv_kernel *k = _find_kernel(next(iter(targets())), kernel, precisions(kernel)[0])
     options = tuple(k.option_names.decode().split())
     return (tuple(k.state_names.decode().split()), tuple(k.param_names.decode().split()), options,
             tuple([k.option_defaults[i] for i in range(len(options))]))

@@ -1,4 +1,4 @@
-"""What is installed, how it was built, and whether it gives Gymnasium's bits here: for ``fastvec doctor`` and bug reports."""
+"""What is installed, how it was built, whether it gives Gymnasium's bits here: for `fastvec doctor` and bug reports."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy as copying
 import inspect
-import os
 from typing import Any
 
 import gymnasium
@@ -14,7 +13,8 @@ from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
 from fastvec import registry
-from fastvec._core import Batch, kernel_info
+from fastvec._core import Batch, kernel_info, precisions
+from fastvec.machine import chosen_target, default_num_threads, usable_cores
 from fastvec.vec_env import VecEnv
 
 # Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
@@ -30,6 +30,7 @@ def make(
     copy: bool = True,
     episode_stats: bool = False,
     num_threads: int | None = None,
+    precision: str = "float64",
     **env_kwargs: Any,
 ) -> VecEnv:
     """Makes n lanes of a native environment.
@@ -47,6 +48,8 @@ def make(
         num_threads: how many threads a step may use; None for what FASTVEC_NUM_THREADS says, else 1. No more are used
             than there are cores for this process, nor so many that a thread's part is too small to pay. The
             results are the same for every number.
+        precision: ``"float64"`` for Gymnasium's bits; ``"float32"``, for envs that have it, computes in float32, faster
+            and nearly the same.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:
@@ -71,7 +74,9 @@ def make(
     spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
     discrete = isinstance(action_space, Discrete)
     batch = Batch(
+        chosen_target(),
         native.kernel,
+        _checked_precision(native, precision),
         n,
         tuple(
             parameter.encode(getattr(env.unwrapped, parameter.attribute))
@@ -94,6 +99,7 @@ def make(
         "copy": copy,
         "episode_stats": episode_stats,
         "num_threads": num_threads,
+        "precision": precision,
     }
     vec_env.spec = _vector_spec(native, spec, n, mode, options, env_kwargs)
     env.close()
@@ -111,14 +117,15 @@ def _checked_count(name: str, value: Any) -> int:
 
 def _checked_threads(num_threads: int | None) -> int:
     """The threads that a step may use: what was asked for, but no more than there are cores for this process."""
-    if num_threads is None:
-        asked = os.environ.get("FASTVEC_NUM_THREADS", "1")
-        if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
-            raise ValueError(f"FASTVEC_NUM_THREADS is {asked!r}: expected an int from 1")
-        num_threads = int(asked)
-    num_threads = _checked_count("num_threads", num_threads)
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    return min(num_threads, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    asked = default_num_threads() if num_threads is None else _checked_count("num_threads", num_threads)
+    return min(asked, usable_cores())
+
+
+def _checked_precision(native: registry.NativeEnv, precision: str) -> str:
+    offered = precisions(native.kernel)
+    if precision not in offered:
+        raise ValueError(f"precision is {precision!r}: {native.id} has {' and '.join(map(repr, offered))}")
+    return precision
 
 
 def _checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
@@ -147,7 +154,7 @@ def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[
             defaults = ", ".join(f"{key}={value!r}" for key, value in known.items()) or "none"
             raise TypeError(
                 f"{native.id} takes no keyword {name!r}; its own are {defaults}, beside autoreset_mode, "
-                f"max_episode_steps, copy, episode_stats and num_threads"
+                f"max_episode_steps, copy, episode_stats, num_threads and precision"
             )
 
 

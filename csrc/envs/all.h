@@ -1,7 +1,10 @@
 /* The list of envs, compiled once per instruction set and scalar type (so it has no include guard).
- * A new env adds one #include and its name to FV_ENVS. */
+ * A new env adds its #include and its name in FV_ENVS; and in FV_FLOAT32_ENVS if it has a float32 mode, for others the
+ * #include goes between #ifndef FV_FLOAT32_ONLY and #endif. */
 #include "counter.h"
 #include "cartpole.h"
 
 #undef FV_ENVS
+#undef FV_FLOAT32_ENVS
 #define FV_ENVS(ENV) ENV(counter) ENV(cartpole)
+#define FV_FLOAT32_ENVS(ENV) ENV(counter) ENV(cartpole)

@@ -1,7 +1,3 @@
-/* All envs for the compiler's default target. */
-#define real double
-#define FV_REAL_NAME float64
-#include "../envs/all.h"
-
-#define FV_ENTRY_(name) &name##_float64_kernel,
-const fv_kernel *const fv_kernels_baseline[] = {FV_ENVS(FV_ENTRY_) NULL};
+/* All envs for the compiler's default target: runs on every CPU of the architecture. */
+#define FV_TARGET baseline
+#include "target.h"

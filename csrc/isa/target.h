@@ -1,0 +1,39 @@
+/* All envs for one instruction set, in every scalar type they allow. Included once by each isa/<target>.c, which names
+ * itself in FV_TARGET and, if it is not the compiler's default, its instructions in FV_INSTRUCTIONS. */
+#ifdef FV_INSTRUCTIONS
+#define FV_PRAGMA_(...) _Pragma(#__VA_ARGS__)
+#define FV_PRAGMA(...) FV_PRAGMA_(__VA_ARGS__)
+/* clang accepts gcc's pragma and does nothing. */
+#if defined(__clang__)
+FV_PRAGMA(clang attribute push(__attribute__((target(FV_INSTRUCTIONS))), apply_to = function))
+#else
+FV_PRAGMA(GCC target(FV_INSTRUCTIONS))
+#endif
+#endif
+
+#define real double
+#define FV_REAL_NAME float64
+#include "../envs/all.h"
+#undef real
+#undef FV_REAL_NAME
+
+#define real float
+#define FV_REAL_NAME float32
+#define FV_FLOAT32_ONLY /* all.h then leaves out the envs that need double */
+#include "../envs/all.h"
+#undef real
+#undef FV_REAL_NAME
+
+#define FV_FLOAT64_ENTRY_(name) &name##_float64_kernel,
+#define FV_FLOAT32_ENTRY_(name) &name##_float32_kernel,
+#define FV_KERNELS_(target) fv_kernels_##target
+#define FV_KERNELS(target) FV_KERNELS_(target)
+
+extern const fv_kernel *const FV_KERNELS(FV_TARGET)[];
+const fv_kernel *const FV_KERNELS(FV_TARGET)[] = {
+    FV_ENVS(FV_FLOAT64_ENTRY_) FV_FLOAT32_ENVS(FV_FLOAT32_ENTRY_) NULL,
+};
+
+#if defined(FV_INSTRUCTIONS) && defined(__clang__)
+#pragma clang attribute pop
+#endif
