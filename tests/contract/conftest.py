@@ -1,0 +1,42 @@
+"""Runs the contract tests for every native env, and for every autoreset mode where a test takes one.
+
+A test that takes ``env_id`` walks fastvec's registry; ``seeded_env_id`` walks the envs that draw random numbers,
+``discrete_env_id`` those with Discrete actions, and ``mode`` Gymnasium's three modes."""
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode
+from rollout import make_single, sample_actions
+
+from fastvec.registry import NATIVE_ENVS
+
+
+def depends_on_seed(env_id):
+    """Whether Gymnasium's env shows anything else under another seed and the same actions."""
+    shown = set()
+    for seed in (1, 2):
+        env = make_single(env_id, max_episode_steps=-1)
+        actions = sample_actions(env.action_space, (20,), np.random.default_rng(0))
+        seen = [env.reset(seed=seed)[0]]
+        for action in actions:
+            obs, _, terminated, _, _ = env.step(action)
+            seen.append(obs)
+            if terminated:
+                break
+        shown.add(tuple(np.asarray(obs).tobytes() for obs in seen))
+    return len(shown) > 1
+
+
+WALKS = {
+    "env_id": list(NATIVE_ENVS),
+    "seeded_env_id": [env_id for env_id in NATIVE_ENVS if depends_on_seed(env_id)],
+    "discrete_env_id": [env_id for env_id in NATIVE_ENVS if isinstance(make_single(env_id).action_space, Discrete)],
+    "mode": list(AutoresetMode),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name, values in WALKS.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, values, ids=lambda value: getattr(value, "value", value))

@@ -1,0 +1,199 @@
+"""Actions: any form that NumPy understands gives the same result, and a bad one is refused before any lane moves."""
+
+import numpy as np
+import pytest
+from bits import assert_same_bits
+from rollout import make_single, play, proceed, sample_actions
+
+import fastvec
+
+N = 6
+STEPS = 40
+
+
+def strided(array):
+    return np.repeat(array, 3, axis=0)[::3]
+
+
+def reversed_view(array):
+    return array[::-1].copy()[::-1]
+
+
+def read_only(array):
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+def unaligned(array):
+    buffer = np.zeros(array.nbytes + 1, np.uint8)
+    view = buffer[1:].view(array.dtype).reshape(array.shape)
+    view[:] = array
+    return view
+
+
+class Subclass(np.ndarray):
+    """What a library may hand over in place of a plain array."""
+
+
+LAYOUTS = {
+    "list": lambda array: array.tolist(),
+    "tuple": lambda array: tuple(array.tolist()),
+    "list of scalars": list,
+    "strided": strided,
+    "reversed": reversed_view,
+    "read-only": read_only,
+    "unaligned": unaligned,
+    "big-endian": lambda array: array.astype(array.dtype.newbyteorder(">")),
+    "Fortran order": np.asfortranarray,
+    "subclass": lambda array: array.view(Subclass),
+    "object with __array__": lambda array: type("Holder", (), {"__array__": lambda self, *_, **__: array})(),
+    "memoryview": lambda array: memoryview(array),
+}
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intc", "longlong", "ulonglong")
+
+
+def sampled(env_id):
+    return sample_actions(make_single(env_id).action_space, (STEPS, N), np.random.default_rng(2))
+
+
+def make(env_id, mode="NextStep"):
+    return fastvec.make(env_id, n=N, autoreset_mode=mode, max_episode_steps=15)
+
+
+def assert_form_gives_the_same(env_id, form):
+    actions = sampled(env_id)
+    rows = [form(row) for row in actions]
+    trajectory = play(make(env_id), rows, seed=1)
+    assert_same_bits(trajectory, play(make(env_id), actions, seed=1), "actions in another form")
+    for row, before in zip(rows, actions, strict=True):
+        assert np.array_equal(np.asarray(row), before), "the caller's actions were written to"
+
+
+@pytest.mark.parametrize("form", LAYOUTS.values(), ids=LAYOUTS)
+def test_forms_that_give_the_same(env_id, form):
+    assert_form_gives_the_same(env_id, form)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, ">i2", ">i8", ">u4"])
+def test_integer_dtypes_that_give_the_same(discrete_env_id, dtype):
+    assert_form_gives_the_same(discrete_env_id, lambda row: row.astype(dtype))
+    assert_form_gives_the_same(discrete_env_id, lambda row: strided(row.astype(dtype)))
+
+
+def test_bools_are_0_and_1(discrete_env_id):
+    space = make_single(discrete_env_id).action_space
+    assert space.contains(0)
+    assert space.contains(1)
+    actions = np.random.default_rng(2).integers(0, 2, (STEPS, N))
+    expected = play(make(discrete_env_id), actions, seed=1)
+    assert_same_bits(play(make(discrete_env_id), actions.astype(bool), seed=1), expected, "bool array")
+    assert_same_bits(play(make(discrete_env_id), actions.astype(bool).tolist(), seed=1), expected, "list of bool")
+
+
+def test_torch_cpu_tensors(env_id):
+    torch = pytest.importorskip("torch")
+    assert_form_gives_the_same(env_id, lambda row: torch.from_numpy(row.copy()))
+    assert_form_gives_the_same(env_id, lambda row: torch.from_numpy(np.repeat(row, 2, axis=0))[::2])
+
+
+def bad_shapes(actions):
+    """(what is wrong, the actions) of the wrong count or shape, given good ones of shape (n, ...)."""
+    n = len(actions)
+    yield "too few", actions[:-1]
+    yield "too many", np.concatenate([actions, actions[:1]])
+    yield "half", actions[: n // 2]
+    yield "one", actions[:1]
+    yield "none", actions[:0]
+    yield "empty list", []
+    yield "scalar", actions.flat[0].item()
+    yield "0-d array", np.array(actions.flat[0])
+    yield "a column", actions[..., None]
+    yield "a row", actions[None]
+    yield "None", None
+    yield "text", "0" * n
+    yield "dict", dict.fromkeys(range(n), 0)
+    yield "ragged", [[0]] * (n - 1) + [[0, 1]]
+
+
+def assert_refused(env_id, mode, bad, error=(ValueError, TypeError)):
+    """Makes the bad call in the middle of a run, and compares the run with one that never saw it."""
+    actions = sampled(env_id)
+    env, undisturbed = make(env_id, mode), make(env_id, mode)
+    assert_same_bits(play(env, actions[:17], seed=1), play(undisturbed, actions[:17], seed=1), "before the bad call")
+    with pytest.raises(error) as caught:
+        env.step(bad)
+    assert_same_bits(proceed(env, actions[17:]), proceed(undisturbed, actions[17:]), "after the bad call")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [name for name, _ in bad_shapes(np.zeros(N))])
+def test_wrong_counts_and_shapes_are_refused(env_id, mode, wrong):
+    assert_refused(env_id, mode, dict(bad_shapes(sampled(env_id)[17]))[wrong])
+
+
+@pytest.mark.parametrize("wrong", ["too few", "too many", "none", "scalar", "a column"])
+def test_a_wrong_shape_is_named_beside_the_right_one(env_id, wrong):
+    good = sampled(env_id)[17]
+    bad = dict(bad_shapes(good))[wrong]
+    message = assert_refused(env_id, "NextStep", bad, ValueError)
+    assert str(np.shape(bad)) in message
+    assert str(good.shape) in message
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex128", "object", "str", "M8[s]"])
+def test_other_dtypes_are_refused_for_discrete_actions(discrete_env_id, mode, dtype):
+    bad = sampled(discrete_env_id)[17].astype(dtype)
+    message = assert_refused(discrete_env_id, mode, bad, TypeError)
+    assert str(bad.dtype) in message
+
+
+def test_a_list_of_floats_is_refused_for_discrete_actions(discrete_env_id, mode):
+    assert_refused(discrete_env_id, mode, sampled(discrete_env_id)[17].astype(float).tolist(), TypeError)
+
+
+@pytest.mark.parametrize("lane", range(N))
+def test_a_value_out_of_range_is_named_with_its_lane(discrete_env_id, mode, lane):
+    space = make_single(discrete_env_id).action_space
+    last = int(space.start + space.n) - 1
+    for value in (int(space.start) - 1, last + 1, last + 2**32, -(2**63), 2**63 - 1):
+        bad = sampled(discrete_env_id)[17]
+        bad[lane] = value
+        message = assert_refused(discrete_env_id, mode, bad, ValueError)
+        assert f"[{lane}] = {value}" in message
+        assert f"{space.start}..{last}" in message
+        assert discrete_env_id in message
+
+
+def test_the_first_bad_lane_is_the_one_named(discrete_env_id):
+    bad = sampled(discrete_env_id)[17]
+    bad[[2, 4]] = 99, 98
+    assert "[2] = 99" in assert_refused(discrete_env_id, "NextStep", bad, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int8", -128), ("uint8", 255), ("int16", -300), ("uint16", 65535), ("uint32", 2**32 - 1), ("int32", -(2**31)),
+     ("uint64", 2**63), ("uint64", 2**64 - 1), (">i8", 2**40)],
+)
+def test_a_value_out_of_range_does_not_wrap_round_in_any_dtype(discrete_env_id, dtype, value):
+    bad = sampled(discrete_env_id)[17].astype(dtype)
+    bad[3] = value
+    assert f"[3] = {value}" in assert_refused(discrete_env_id, "NextStep", bad, ValueError)
+
+
+def test_ints_of_any_size_in_a_list_are_refused_as_out_of_range(discrete_env_id):
+    bad = sampled(discrete_env_id)[17].tolist()
+    bad[3] = 2**70
+    assert_refused(discrete_env_id, "NextStep", bad)
+
+
+def test_copy_false_keeps_its_arrays_as_they_were(env_id, mode):
+    env = fastvec.make(env_id, n=N, autoreset_mode=mode, copy=False)
+    actions = sampled(env_id)
+    env.reset(seed=1)
+    returned = env.step(actions[0])[:4]
+    before = [array.copy() for array in returned]
+    with pytest.raises(ValueError, match=rf"\({N},"):
+        env.step(actions[0, :-1])
+    assert_same_bits(list(returned), before, "arrays of copy=False")
