@@ -54,7 +54,7 @@ static int64_t fv_check_discrete(const int64_t *actions, int64_t n, int64_t low,
     }
     if (outside >> 63)
         for (int64_t i = 0; i < n; i++)
-            if (actions[i] < low || actions[i] - low >= count)
+            if ((uint64_t)actions[i] - (uint64_t)low >= (uint64_t)count) /* int64 would overflow for a negative low */
                 return i;
     return -1;
 }
