@@ -10,9 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch.h"
 #include "engine.h"
 
+/* The tables of all compilations, whether this CPU runs them or not: to be looked at, not called. */
 extern const fv_kernel *const fv_kernels_baseline[];
+#if defined(__x86_64__)
+extern const fv_kernel *const fv_kernels_avx2[], *const fv_kernels_avx512[];
+static const fv_kernel *const *const compilations[] = {fv_kernels_baseline, fv_kernels_avx2, fv_kernels_avx512};
+#else
+static const fv_kernel *const *const compilations[] = {fv_kernels_baseline};
+#endif
+enum { NUM_COMPILATIONS = sizeof compilations / sizeof *compilations };
+
+/* What the tests take their kernels from: all of them are run for every compilation that this CPU runs, and those
+ * that need no particular numbers for every scalar type. */
+static int target;
+static fv_dtype real_dtype;
+
+static const fv_kernel *get_kernel(const char *name)
+{
+    const fv_kernel *kernel = fv_find_kernel(target, name, real_dtype);
+    if (kernel == NULL) {
+        fprintf(stderr, "no kernel %s in %s\n", name, fv_target_name(target));
+        exit(1);
+    }
+    return kernel;
+}
 
 static int failures;
 static const char *running;
@@ -72,7 +96,7 @@ enum { MAX_BLOCKS = 64 };
 
 typedef struct lanes {
     fv_engine engine;
-    double *params;
+    void *params;
     int64_t *actions;
     void *blocks[MAX_BLOCKS];
     int num_blocks;
@@ -87,8 +111,10 @@ static void set_param(lanes *l, const char *name, double value)
 {
     const int64_t index = find_name(l->engine.kernel->param_names, name);
     CHECK(index >= 0, "%s has no parameter %s", l->engine.kernel->name, name);
-    if (index >= 0)
-        l->params[index] = value;
+    if (index >= 0 && real_dtype == FV_FLOAT32)
+        ((float *)l->params)[index] = (float)value;
+    else if (index >= 0)
+        ((double *)l->params)[index] = value;
 }
 
 static lanes *new_lanes(const char *kernel, int64_t n, fv_autoreset autoreset, int64_t limit, int statistics)
@@ -98,11 +124,7 @@ static lanes *new_lanes(const char *kernel, int64_t n, fv_autoreset autoreset, i
         abort();
     fv_engine *e = &l->engine;
     fv_batch *b = &e->batch;
-    const fv_kernel *k = fv_find_kernel(kernel);
-    if (k == NULL) {
-        fprintf(stderr, "no kernel %s\n", kernel);
-        exit(1);
-    }
+    const fv_kernel *k = get_kernel(kernel);
     const size_t count = (size_t)n;
     e->kernel = k;
     e->autoreset = autoreset;
@@ -115,7 +137,7 @@ static lanes *new_lanes(const char *kernel, int64_t n, fv_autoreset autoreset, i
     e->ended = keep_block(l, count * sizeof(int64_t));
     e->ended_in = keep_block(l, (size_t)fv_num_chunks(n) * sizeof(int64_t));
     e->num_threads = 1;
-    b->params = l->params = keep_block(l, (size_t)k->num_params * sizeof(double));
+    b->params = l->params = keep_block(l, (size_t)k->num_params * (size_t)k->real_size);
     b->actions = l->actions = keep_block(l, count * sizeof(int64_t));
     for (int a = 0; a < k->num_obs; a++) {
         b->obs[a] = keep_block(l, count * (size_t)k->obs[a].size);
@@ -281,37 +303,53 @@ static void test_seeding_all_lanes_counts_up(void)
 
 /* ---- kernels ---- */
 
+static void check_table(const fv_kernel *k)
+{
+    static const int sizes[FV_NUM_DTYPES] = {8, 4, 8, 4, 1, 1};
+    CHECK(k->abi_version == FV_ABI_VERSION && k->table_size == sizeof(fv_kernel), "%s", k->name);
+    CHECK(count_names(k->state_names) == k->num_state, "%s: \"%s\" for %d", k->name, k->state_names, k->num_state);
+    CHECK(count_names(k->param_names) == k->num_params, "%s: \"%s\" for %d", k->name, k->param_names, k->num_params);
+    CHECK(count_names(k->option_names) <= FV_MAX_OPTIONS, "%s: %s", k->name, k->option_names);
+    CHECK(k->num_obs >= 1 && k->num_obs <= FV_MAX_ARRAYS && k->num_info <= FV_MAX_ARRAYS, "%s", k->name);
+    CHECK(k->num_tables >= 0 && k->num_tables <= FV_MAX_TABLES, "%s", k->name);
+    CHECK(k->state_size == sizes[k->state_dtype] && k->real_size == sizes[k->real_dtype], "%s", k->name);
+    for (int a = 0; a < k->num_obs; a++)
+        CHECK(k->obs[a].size == k->obs[a].width * sizes[k->obs[a].dtype] && k->obs[a].width > 0 && *k->obs[a].name,
+              "%s: observation %d", k->name, a);
+    for (int a = 0; a < k->num_info; a++)
+        CHECK(k->info[a].size == k->info[a].width * sizes[k->info[a].dtype] && *k->info[a].name, "%s: info %d", k->name,
+              a);
+    CHECK(k->step && k->reset && k->observe && k->check_discrete && k->check_float32 && k->check_float64, "%s", k->name);
+    CHECK((k->action_kind == FV_BOX) == (k->step_float32 != NULL), "%s", k->name);
+    CHECK(k->action_width >= 1 && k->lanes_per_thread >= 1, "%s", k->name);
+}
+
 static void test_every_kernel_table_is_consistent(void)
 {
-    int count = 0;
-    for (const fv_kernel *const *at = fv_kernels_baseline; *at != NULL; at++, count++) {
-        const fv_kernel *k = *at;
-        CHECK(k->abi_version == FV_ABI_VERSION && k->table_size == sizeof(fv_kernel), "%s", k->name);
-        CHECK(count_names(k->state_names) == k->num_state, "%s: \"%s\" for %d", k->name, k->state_names, k->num_state);
-        CHECK(count_names(k->param_names) == k->num_params, "%s: \"%s\" for %d", k->name, k->param_names,
-              k->num_params);
-        CHECK(count_names(k->option_names) <= FV_MAX_OPTIONS, "%s: %s", k->name, k->option_names);
-        CHECK(k->num_obs >= 1 && k->num_obs <= FV_MAX_ARRAYS && k->num_info <= FV_MAX_ARRAYS, "%s", k->name);
-        CHECK(k->num_tables >= 0 && k->num_tables <= FV_MAX_TABLES, "%s", k->name);
-        static const int sizes[FV_NUM_DTYPES] = {8, 4, 8, 4, 1, 1};
-        CHECK(k->state_size == sizes[k->state_dtype] && k->real_size == sizes[k->real_dtype], "%s", k->name);
-        for (int a = 0; a < k->num_obs; a++)
-            CHECK(k->obs[a].size == k->obs[a].width * sizes[k->obs[a].dtype] && k->obs[a].width > 0 && *k->obs[a].name,
-                  "%s: observation %d", k->name, a);
-        for (int a = 0; a < k->num_info; a++)
-            CHECK(k->info[a].size == k->info[a].width * sizes[k->info[a].dtype] && *k->info[a].name, "%s: info %d",
-                  k->name, a);
-        CHECK(k->step && k->reset && k->observe && k->check_discrete && k->check_float32 && k->check_float64, "%s",
-              k->name);
-        CHECK((k->action_kind == FV_BOX) == (k->step_float32 != NULL), "%s", k->name);
-        CHECK(k->action_width >= 1 && k->lanes_per_thread >= 1, "%s", k->name);
-        const fv_kernel *found = fv_find_kernel(k->name);
-        CHECK(found != NULL && strcmp(found->name, k->name) == 0, "%s", k->name);
-        for (const fv_kernel *const *other = fv_kernels_baseline; other < at; other++)
-            CHECK(strcmp((*other)->name, k->name) != 0, "two kernels are called %s", k->name);
+    int num_targets = 0;
+    while (fv_target_name(num_targets) != NULL)
+        num_targets++;
+    CHECK(num_targets == NUM_COMPILATIONS, "%d targets", num_targets);
+    CHECK(fv_target_runs_here(num_targets - 1), "the last compilation runs everywhere");
+    for (int c = 0; c < NUM_COMPILATIONS; c++) {
+        int count = 0, baseline_count = 0;
+        while (compilations[0][baseline_count] != NULL)
+            baseline_count++;
+        for (const fv_kernel *const *at = compilations[c]; *at != NULL; at++, count++) {
+            check_table(*at);
+            for (const fv_kernel *const *other = compilations[c]; other < at; other++)
+                CHECK(strcmp((*other)->name, (*at)->name) != 0 || (*other)->real_dtype != (*at)->real_dtype,
+                      "two kernels are called %s", (*at)->name);
+            for (int t = 0; t < num_targets; t++) {
+                const fv_kernel *found = fv_find_kernel(t, (*at)->name, (*at)->real_dtype);
+                CHECK(found != NULL && strcmp(found->name, (*at)->name) == 0 && found->real_dtype == (*at)->real_dtype,
+                      "%s in %s", (*at)->name, fv_target_name(t));
+            }
+        }
+        CHECK(count >= 2 && count == baseline_count, "%d kernels", count);
     }
-    CHECK(count >= 2, "%d", count);
-    CHECK(fv_find_kernel("no such env") == NULL && fv_find_kernel("") == NULL, "found");
+    CHECK(fv_find_kernel(0, "no such env", FV_FLOAT64) == NULL && fv_find_kernel(0, "", FV_FLOAT64) == NULL, "found");
+    CHECK(fv_find_kernel(0, "cartpole", FV_INT8) == NULL, "found");
 }
 
 /* Two batches hold the same: state, streams, clocks, and what the last call wrote. */
@@ -387,6 +425,30 @@ static void test_lanes_do_not_depend_on_each_other(void)
                 free_lanes(all);
                 free_lanes(part);
             }
+}
+
+static void test_all_compilations_give_the_same_bits(void)
+{
+    enum { N = 133, STEPS = 200 };
+    const char *const names[] = {"cartpole", "counter"};
+    const int tested = target;
+    for (int k = 0; k < 2; k++) {
+        target = NUM_COMPILATIONS - 1; /* the baseline */
+        lanes *expected = new_lanes(names[k], N, FV_NEXT_STEP, 60, 0);
+        target = tested;
+        lanes *got = new_lanes(names[k], N, FV_NEXT_STEP, 60, 0);
+        reset_all(expected, 7);
+        reset_all(got, 7);
+        for (int step = 0; step < STEPS; step++) {
+            choose_actions(expected);
+            memcpy(got->actions, expected->actions, N * sizeof(int64_t));
+            fv_step(&expected->engine, 0);
+            fv_step(&got->engine, 0);
+            CHECK(same_lanes(expected, 0, got, 0, N), "%s, step %d", names[k], step);
+        }
+        free_lanes(expected);
+        free_lanes(got);
+    }
 }
 
 static void test_threads_and_chunks_change_nothing(void)
@@ -469,7 +531,7 @@ static void test_parameters_in_columns_are_the_same_numbers(void)
     double *values = keep_block(columns, (size_t)num_params * N * sizeof(double));
     for (int k = 0; k < num_params; k++)
         for (int i = 0; i < N; i++)
-            values[k * N + i] = scalar->params[k];
+            values[k * N + i] = ((const double *)scalar->params)[k];
     const int odd = 7; /* one lane has a gravity of its own */
     values[find_name(columns->engine.kernel->param_names, "gravity") * N + odd] = 1.5;
     set_param(other, "gravity", 1.5);
@@ -763,7 +825,7 @@ static void test_discrete_actions_are_checked_to_the_edges_of_int64(void)
         {0, 1}, {0, 2}, {0, 6}, {1, 3}, {-5, 3}, {-1, 2}, {0, INT64_MAX}, {-1, INT64_MAX}, {INT64_MIN, 1},
         {INT64_MIN, INT64_MAX}, {INT64_MAX, 1}, {INT64_MAX - 4, 5}, {1 - INT64_MAX, INT64_MAX},
     };
-    const fv_kernel *k = fv_find_kernel("counter");
+    const fv_kernel *k = get_kernel("counter");
     for (size_t s = 0; s < sizeof spaces / sizeof *spaces; s++) {
         const int64_t low = spaces[s][0], count = spaces[s][1], last = (int64_t)((uint64_t)low + (uint64_t)count - 1);
         const int64_t values[] = {
@@ -789,7 +851,7 @@ static void test_discrete_actions_are_checked_to_the_edges_of_int64(void)
 
 static void test_the_first_bad_action_is_the_one_told(void)
 {
-    const fv_kernel *k = fv_find_kernel("counter");
+    const fv_kernel *k = get_kernel("counter");
     const int64_t actions[] = {0, 1, 0, 7, 1, -1, 9, 0};
     CHECK(k->check_discrete(actions, 8, 0, 2) == 3, "discrete");
     CHECK(k->check_discrete(actions, 3, 0, 2) == -1, "beyond the last lane");
@@ -807,7 +869,7 @@ static void test_the_first_bad_action_is_the_one_told(void)
 static void test_checks_take_no_actions_and_many(void)
 {
     enum { MANY = 1 << 20 };
-    const fv_kernel *k = fv_find_kernel("counter");
+    const fv_kernel *k = get_kernel("counter");
     CHECK(k->check_discrete(NULL, 0, 0, 2) == -1, "no actions");
     CHECK(k->check_float32(NULL, 0) == -1 && k->check_float64(NULL, 0) == -1, "no actions");
     int64_t *actions = new_block(MANY * sizeof *actions);
@@ -827,29 +889,32 @@ static void test_checks_take_no_actions_and_many(void)
     free(floats);
 }
 
-#define TEST(name) {#name, test_##name}
-static const struct { const char *name; void (*run)(void); } tests[] = {
-    TEST(streams_give_the_known_answers),
-    TEST(zero_words_on_top_change_nothing),
-    TEST(seeding_all_lanes_counts_up),
-    TEST(every_kernel_table_is_consistent),
-    TEST(lanes_do_not_depend_on_each_other),
-    TEST(threads_and_chunks_change_nothing),
-    TEST(few_lanes_start_no_threads),
-    TEST(a_step_in_pieces_is_a_step),
-    TEST(parameters_in_columns_are_the_same_numbers),
-    TEST(a_lane_full_of_nan_harms_no_other),
-    TEST(cartpole_falls_where_gymnasiums_does),
-    TEST(a_reset_draws_four_numbers_of_its_own_lanes_alone),
-    TEST(observe_writes_its_range_alone),
-    TEST(the_engine_equals_hand_written_lanes),
-    TEST(no_lanes_and_a_million),
-    TEST(a_full_reset_forgets_what_was_pending),
-    TEST(the_limit_outlasts_a_long_clock),
-    TEST(lanes_waiting_for_their_reset_draw_nothing),
-    TEST(discrete_actions_are_checked_to_the_edges_of_int64),
-    TEST(the_first_bad_action_is_the_one_told),
-    TEST(checks_take_no_actions_and_many),
+#define ONCE(name) {#name, test_##name, 0, 0}
+#define EVERY_TARGET(name) {#name, test_##name, 1, 0}
+#define EVERY_TARGET_AND_TYPE(name) {#name, test_##name, 1, 1}
+static const struct { const char *name; void (*run)(void); int every_target, every_type; } tests[] = {
+    ONCE(streams_give_the_known_answers),
+    ONCE(zero_words_on_top_change_nothing),
+    ONCE(seeding_all_lanes_counts_up),
+    ONCE(every_kernel_table_is_consistent),
+    EVERY_TARGET_AND_TYPE(lanes_do_not_depend_on_each_other),
+    EVERY_TARGET_AND_TYPE(all_compilations_give_the_same_bits),
+    EVERY_TARGET_AND_TYPE(threads_and_chunks_change_nothing),
+    EVERY_TARGET_AND_TYPE(few_lanes_start_no_threads),
+    EVERY_TARGET_AND_TYPE(a_step_in_pieces_is_a_step),
+    EVERY_TARGET(parameters_in_columns_are_the_same_numbers),
+    EVERY_TARGET(a_lane_full_of_nan_harms_no_other),
+    EVERY_TARGET(cartpole_falls_where_gymnasiums_does),
+    EVERY_TARGET(a_reset_draws_four_numbers_of_its_own_lanes_alone),
+    EVERY_TARGET(observe_writes_its_range_alone),
+    EVERY_TARGET(the_engine_equals_hand_written_lanes),
+    ONCE(no_lanes_and_a_million),
+    ONCE(a_full_reset_forgets_what_was_pending),
+    ONCE(the_limit_outlasts_a_long_clock),
+    EVERY_TARGET(lanes_waiting_for_their_reset_draw_nothing),
+    EVERY_TARGET_AND_TYPE(discrete_actions_are_checked_to_the_edges_of_int64),
+    EVERY_TARGET_AND_TYPE(the_first_bad_action_is_the_one_told),
+    EVERY_TARGET_AND_TYPE(checks_take_no_actions_and_many),
 };
 
 int main(int argc, char **argv)
@@ -860,11 +925,21 @@ int main(int argc, char **argv)
     }
     known_answers = argv[1];
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
-        const int before = failures;
-        running = tests[i].name;
-        tests[i].run();
-        printf("%s %s\n", failures == before ? "ok    " : "FAILED", running);
-        fflush(stdout);
+        int ran = 0;
+        for (target = 0; fv_target_name(target) != NULL; target++) {
+            if (!fv_target_runs_here(target) || (ran && !tests[i].every_target))
+                continue;
+            for (int type = 0; type <= tests[i].every_type; type++) {
+                const int before = failures;
+                real_dtype = type ? FV_FLOAT32 : FV_FLOAT64;
+                running = tests[i].name;
+                tests[i].run();
+                ran = 1;
+                printf("%s %s (%s, %s)\n", failures == before ? "ok    " : "FAILED", running, fv_target_name(target),
+                       type ? "float32" : "float64");
+                fflush(stdout);
+            }
+        }
     }
     printf("%d failures\n", failures);
     return failures != 0;
