@@ -132,9 +132,10 @@ FV_INLINE void FV(store_info)(const FV(info) *values, void *const *arrays, int64
 }
 
 /* The step loop. Its last three arguments are constants wherever it is called: it is compiled once for each mix. */
-FV_INLINE void FV(step_lanes)(const fv_batch *b, int64_t begin, int64_t end,
+FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
                               const int columns, const int returns, const int float32_action)
 {
+    const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
     if (!columns)
         shared = *(const FV(params_view) *)b->params;
