@@ -30,6 +30,8 @@ setup(
                 "-fno-builtin-pow",
                 "-fno-builtin-powf",
                 "-fvisibility=hidden",
+                # Python's own flags ask for debug information, which is four fifths of the module.
+                "-g0",
             ],
         )
     ]

@@ -130,6 +130,7 @@ def _join_all_threads():
 STATE_FORMAT = 1
 
 
+@cython.final
 cdef class Layout:
     """How one array of a call's results is made: its shape, the lanes in front, and its dtype."""
     cdef int ndim, typenum
