@@ -52,7 +52,7 @@ def convert_actions(
             too_large = array > np.uint64(np.iinfo(np.int64).max)
             if too_large.any():
                 raise bad_action(array, int(np.argmax(too_large)), low, count, label)
-        dtype = np.dtype(np.int64)
+        dtype: np.dtype[Any] = np.dtype(np.int64)
     else:
         if kind not in "iubf" or array.dtype.itemsize > 8:
             raise TypeError(

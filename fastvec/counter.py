@@ -4,7 +4,7 @@ It is what the native Counter-v0 (csrc/envs/counter.h) is compared with, and wha
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -17,7 +17,7 @@ class CounterEnv(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
     Observations are the count, float32 of shape (1,) in [0, 100]; actions are 0 and 1.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium.Env declares it so)
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.observation_space = gymnasium.spaces.Box(0, 100, (1,), np.float32)

@@ -72,7 +72,7 @@ def make(
     _, parameter_names, _, _ = kernel_info(native.kernel)
     observation_space, action_space = env.observation_space, env.action_space
     spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
-    discrete = isinstance(action_space, Discrete)
+    actions = (int(action_space.start), int(action_space.n)) if isinstance(action_space, Discrete) else (0, 0)
     batch = Batch(
         chosen_target(),
         native.kernel,
@@ -82,10 +82,9 @@ def make(
             parameter.encode(getattr(env.unwrapped, parameter.attribute))
             for parameter in map(native.parameter, parameter_names)
         ),
-        tuple(space.shape for space in spaces),
-        int(action_space.start) if discrete else 0,
-        int(action_space.n) if discrete else 0,
-        action_space.shape,
+        tuple(space.shape or () for space in spaces),
+        *actions,
+        action_space.shape or (),
         None if limit == -1 else limit,
         mode.value,
         bool(copy),

@@ -213,7 +213,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         else:
             raise self._no_attribute("set_attr", name)
 
-    @property
+    @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """A generator for each lane in the state of its stream; drawing from it leaves the lane as it is."""
         return self._batch.generators()
