@@ -12,6 +12,19 @@ if sys.platform == "win32":
 C_SOURCES = sorted(str(path) for path in Path("csrc").glob("**/*.c"))
 C_HEADERS = sorted(str(path) for path in Path("csrc").glob("**/*.h"))
 
+# Every operation rounds on its own, and pow(x, 2) stays a call: the bits depend on both. Nothing here names a CPU.
+COMPILE_FLAGS = [
+    "-std=c11",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-builtin-pow",
+    "-fno-builtin-powf",
+    "-fvisibility=hidden",
+    "-g0",  # Python's own flags ask for debug information, which is four fifths of the module
+]
+
 setup(
     ext_modules=[
         Extension(
@@ -19,20 +32,11 @@ setup(
             ["fastvec/_core.pyx", *C_SOURCES],
             include_dirs=["csrc", numpy.get_include()],
             depends=C_HEADERS,
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-            # Every operation rounds on its own, and pow(x, 2) stays a call: the bits depend on both.
-            extra_compile_args=[
-                "-std=c11",
-                "-O3",
-                "-ffp-contract=off",
-                "-fno-math-errno",
-                "-fno-trapping-math",
-                "-fno-builtin-pow",
-                "-fno-builtin-powf",
-                "-fvisibility=hidden",
-                # Python's own flags ask for debug information, which is four fifths of the module.
-                "-g0",
+            define_macros=[
+                ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
+                ("FV_BUILD_FLAGS", f'"{" ".join(COMPILE_FLAGS)}"'),  # for `fastvec doctor`
             ],
+            extra_compile_args=COMPILE_FLAGS,
         )
     ]
 )
