@@ -8,6 +8,7 @@ from pathlib import Path
 
 LARGEST = 2_000_000  # bytes
 MODULES = ("**/*.py", "**/*.pyi", "py.typed")
+HEADERS = ("*.h", "envs/*.h")  # what an env outside of this package is built against
 
 
 def main(wheel: str) -> None:
@@ -15,7 +16,8 @@ def main(wheel: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     expected = {str(path) for pattern in MODULES for path in Path("fastvec").glob(pattern)}
-    expected |= {str("fastvec/include" / path.relative_to("csrc")) for path in Path("csrc").glob("**/*.h")}
+    headers = [path for pattern in HEADERS for path in Path("csrc").glob(pattern)]
+    expected |= {str("fastvec/include" / path.relative_to("csrc")) for path in headers}
     if missing := expected - names:
         sys.exit(f"{wheel} lacks {', '.join(sorted(missing))}: see [tool.setuptools] in pyproject.toml")
     if extra := {name for name in names if name.endswith((".c", ".pyx", ".pyc")) or "tests/" in name}:
