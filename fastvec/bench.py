@@ -1,0 +1,144 @@
+"""The command `fastvec bench`: races at several n, then one table, and a JSON file if asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastvec import measure, terminal
+from fastvec.contenders import CONTENDERS, REFERENCE, SEED
+from fastvec.measure import Result
+from fastvec.terminal import Column, Row
+
+COLUMNS = (
+    Column("n", figures=True),
+    Column("contender"),
+    Column("env-steps/s", figures=True),
+    Column("quartiles", figures=True, wraps=True),
+    Column("fastvec is", figures=True),
+)
+
+MEANING = {
+    "sps": "env-steps per second without NEXT_STEP reset rows: median, quartiles (low, high) and one sample a round",
+    "ratio": "fastvec's sps over this contender's, taken round by round",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for; the fields are the options of the command."""
+
+    env: str
+    n: tuple[int, ...]
+    seconds: float
+    rounds: int
+    only: tuple[str, ...]
+
+
+def run(settings: Settings, json_file: Path | None) -> int:
+    """Races, prints the table and writes the file. Returns the exit code: 130 if Ctrl-C ended it early."""
+    contenders = [CONTENDERS[name] for name in settings.only]
+    results: list[Result] = []
+    interrupted = False
+    total = sum(measure.planned_slices(settings.env, n, settings.rounds, contenders) for n in settings.n)
+    try:
+        with terminal.progress(total) as bar:
+            for n in settings.n:
+                bar.describe(f"{settings.env}, n = {n}")
+                results += measure.race(
+                    settings.env,
+                    n,
+                    seconds=settings.seconds,
+                    rounds=settings.rounds,
+                    contenders=contenders,
+                    advance=bar.advance,
+                )
+    except KeyboardInterrupt:
+        interrupted = True
+    machine = measure.machine_facts()
+    if results:
+        terminal.print_table(_title(settings, machine), COLUMNS, _sections(results))
+        _print_missing(results)
+    if json_file is not None and not interrupted:
+        json_file.write_text(json.dumps(as_json(settings, machine, results), indent=2) + "\n")
+    if interrupted:
+        print("fastvec bench: interrupted; what was not finished is not shown", file=sys.stderr)
+        return 130
+    return 0
+
+
+def as_json(settings: Settings, machine: dict[str, Any], results: Sequence[Result]) -> dict[str, Any]:
+    """What ``--json`` writes: the machine, the settings, and a result, or why there is none, per n and contender."""
+    return {
+        "machine": machine,
+        "settings": {
+            "env": settings.env,
+            "n": list(settings.n),
+            "seconds": settings.seconds,
+            "rounds": settings.rounds,
+            "only": list(settings.only),
+            "seed": SEED,
+        },
+        "meaning": MEANING,
+        "results": [result.to_json() for result in results],
+    }
+
+
+def in_words(sps: float) -> str:
+    """A rate with three digits and its thousands or millions as a letter: 2.92 M."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if sps >= size * 0.9995:
+            return _three_digits(sps / size) + letter
+    return _three_digits(sps) + "  "
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"
+
+
+def _title(settings: Settings, machine: dict[str, Any]) -> str:
+    cores = f"{machine['cores']} core{'s' if machine['cores'] != 1 else ''}"
+    return f"{settings.env}, random actions, {machine['cpu']} ({cores}), Python {machine['python']}"
+
+
+def _sections(results: Sequence[Result]) -> list[list[Row]]:
+    """The rows for each n, fastest first, then those that did not run."""
+    sections = []
+    for n in dict.fromkeys(result.n for result in results):
+        ran = [result for result in results if result.n == n and result.sps is not None]
+        ran.sort(key=lambda result: -result.sps.median)
+        absent = [result for result in results if result.n == n and result.sps is None]
+        sections.append([_row(result, first=place == 0) for place, result in enumerate(ran + absent)])
+    return sections
+
+
+def _row(result: Result, first: bool) -> Row:
+    n = str(result.n) if first else ""
+    if result.sps is None:
+        return Row((n, result.contender.title, "-", result.absent, ""), "faint")
+    title = result.contender.title
+    threads = result.setting.get("num_threads")
+    if threads is not None:
+        title += f" ({threads} thread{'s' if threads != 1 else ''})"
+    is_reference = result.contender.name == REFERENCE
+    return Row(
+        (
+            n,
+            title,
+            in_words(result.sps.median),
+            f"{in_words(result.sps.low)} to {in_words(result.sps.high)}",
+            "" if result.ratio is None or is_reference else f"{_three_digits(result.ratio.median)} x as fast",
+        ),
+        "strong" if is_reference else "normal",
+    )
+
+
+def _print_missing(results: Sequence[Result]) -> None:
+    """How to install what was not there to be raced."""
+    packages = [result.contender.package for result in results if result.absent == "not installed"]
+    if packages:
+        print(f"To race those that are not installed: pip install {' '.join(dict.fromkeys(packages))}")
