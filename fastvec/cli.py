@@ -1,0 +1,118 @@
+"""The command line: which subcommands there are and what they take. What they do is in a module for each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import gymnasium
+
+import fastvec
+from fastvec import registry
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers a bad argument with one sentence instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code: 0, 2 for bad arguments, 130 after Ctrl-C."""
+    parser = _Parser(prog="fastvec", description="Batched RL environments at the speed of the machine.")
+    parser.add_argument("--version", action="version", version=f"fastvec {fastvec.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_bench(commands)
+    arguments = parser.parse_args(argv)
+    if not hasattr(arguments, "run"):
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        return arguments.run(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _add_bench(commands: Any) -> None:
+    parser = commands.add_parser(
+        "bench",
+        help="race fastvec against what else is installed",
+        description="Steps an env with fastvec and with what is installed of Gymnasium's, Stable-Baselines3's and "
+        "EnvPool's vector envs, in turns, and prints env-steps per second.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--env", type=_env_id, default="CartPole-v1", metavar="ID", help="which env")
+    parser.add_argument("--n", type=_counts, default="1,8,64,1024", metavar="N,...", help="numbers of envs")
+    parser.add_argument("--seconds", type=_seconds, default=0.5, help="measured time for each contender and n")
+    parser.add_argument("--rounds", type=_count, default=10, help="number of turns that time is cut into")
+    parser.add_argument(
+        "--only",
+        type=_contenders,
+        default="all",
+        metavar="NAME,...",
+        help="who takes part: fastvec, sync, async, numpy (Gymnasium), dummy, subproc (Stable-Baselines3), envpool",
+    )
+    parser.add_argument("--json", type=_new_file, default=None, metavar="FILE", help="also write everything to a file")
+    parser.set_defaults(run=_run_bench)
+
+
+def _run_bench(arguments: argparse.Namespace) -> int:
+    from fastvec import bench
+
+    settings = bench.Settings(arguments.env, arguments.n, arguments.seconds, arguments.rounds, arguments.only)
+    return bench.run(settings, arguments.json)
+
+
+# The types of arguments: each takes a text and returns the value, or says in one sentence what it takes.
+
+
+def _env_id(text: str) -> str:
+    try:
+        return registry.find(text).id
+    except gymnasium.error.Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} given, expected a whole number from 1 up")
+    return int(text)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} given, expected a number of seconds above 0")
+    return value
+
+
+def _contenders(text: str) -> tuple[str, ...]:
+    from fastvec.contenders import CONTENDERS
+
+    if text == "all":
+        return tuple(CONTENDERS)
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in CONTENDERS:
+            raise argparse.ArgumentTypeError(f"{name!r} given, expected some of {', '.join(CONTENDERS)}")
+    return names
+
+
+def _new_file(text: str) -> Path:
+    # Asked before anything is measured: a minute's figures should not be lost to a misspelt directory.
+    path = Path(text)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written; expected a file in a directory that exists")
+    return path
