@@ -14,7 +14,8 @@ def main(stage: str, report: str, *allowances: str) -> None:
     skipped = {}
     for case in cases:
         for skip in case.iter("skipped"):  # an expected failure is one too
-            skipped[".".join(filter(None, (case.get("classname"), case.get("name"))))] = skip.text or skip.get("message")
+            name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+            skipped[name] = skip.text or skip.get("message")
     if len(cases) == len(skipped):
         sys.exit(f"{stage}: no test ran")
     refused = {name: why for name, why in skipped.items() if not name.startswith(tuple(allowed))}

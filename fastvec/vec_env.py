@@ -133,6 +133,12 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """
         return self._batch.step(actions, out)
 
+    def render(self) -> tuple[None, ...]:
+        """Warns that there is no render mode, as Gymnasium's envs do, and returns None for every lane."""
+        self._batch.require_idle("render")
+        gymnasium.logger.warn(f"render: this {self._id} env was made without a render_mode, and has nothing to show")
+        return (None,) * self.num_envs
+
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the batch; called by ``close``. Views of the state stay valid."""
         self._batch.close()
