@@ -1,0 +1,155 @@
+"""What a step computes does not depend on the machine: not on instruction sets, nor on threads."""
+
+import multiprocessing
+import pathlib
+import threading
+
+import numpy as np
+import pytest
+from bits import assert_same_bits
+from rollout import make_single, play, sample_actions
+
+import fastvec
+from fastvec import _core
+
+DEADLINE = 120  # seconds; only so that a hang is a failure
+HERE = [name for name, runs in _core.targets().items() if runs]
+# Enough lanes that a step is shared out between threads.
+MANY = 40_000
+
+
+def count_threads():
+    """The threads of this process, Python's and others."""
+    return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+
+def trajectory(env_id, mode, n=1030, **kwargs):
+    """What 60 steps of n lanes give."""
+    actions = sample_actions(make_single(env_id).action_space, (60, n), np.random.default_rng(5))
+    env = fastvec.make(env_id, n=n, autoreset_mode=mode, max_episode_steps=25, **kwargs)
+    result = play(env, actions, seed=3)
+    env.close()
+    return result
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_instruction_sets_change_nothing(env_id, mode, monkeypatch, target):
+    monkeypatch.setenv("FASTVEC_ISA", "baseline")
+    expected = trajectory(env_id, mode)
+    monkeypatch.setenv("FASTVEC_ISA", target)
+    assert_same_bits(trajectory(env_id, mode), expected, target)
+
+
+def test_an_unknown_instruction_set_is_refused(env_id, monkeypatch):
+    monkeypatch.setenv("FASTVEC_ISA", "mmx")
+    with pytest.raises(ValueError, match="mmx") as caught:
+        fastvec.make(env_id)
+    assert "baseline" in str(caught.value)
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/task").is_dir(), reason="threads can be counted on Linux alone")
+@pytest.mark.parametrize("num_threads", [2, 5])
+def test_threads_change_nothing(env_id, mode, num_threads, monkeypatch):
+    monkeypatch.setattr("fastvec.factory.usable_cores", lambda: 8)  # more threads than cores, too
+    lanes = 16_384 * num_threads
+    actions = sample_actions(make_single(env_id).action_space, (8, lanes), np.random.default_rng(5))
+    kwargs = {"n": lanes, "autoreset_mode": mode, "max_episode_steps": 3}
+    before = count_threads()
+    env = fastvec.make(env_id, num_threads=num_threads, **kwargs)
+    result = play(env, actions, seed=3)
+    assert count_threads() == before + num_threads - 1
+    env.close()
+    assert count_threads() == before
+    expected = play(fastvec.make(env_id, num_threads=1, **kwargs), actions, seed=3)
+    assert count_threads() == before
+    assert_same_bits(result, expected, f"{num_threads} threads")
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5", ""])
+def test_a_bad_number_of_threads_in_the_environment_is_refused(env_id, monkeypatch, bad):
+    monkeypatch.setenv("FASTVEC_NUM_THREADS", bad)
+    with pytest.raises(ValueError, match="FASTVEC_NUM_THREADS"):
+        fastvec.make(env_id)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+def test_a_bad_number_of_threads_is_refused(env_id, bad):
+    with pytest.raises((ValueError, TypeError), match="num_threads") as caught:
+        fastvec.make(env_id, num_threads=bad)
+    assert repr(bad) in str(caught.value)
+
+
+def _step_in_child(env, actions, results):
+    results.put([array.tobytes() for array in env.step(actions)[:4]])
+
+
+def test_a_forked_child_steps_on(env_id):
+    """The parent's threads are not in the child: it must neither hang nor give anything else."""
+    env = fastvec.make(env_id, n=MANY, num_threads=2)
+    env.reset(seed=0)
+    actions = sample_actions(env.single_action_space, (MANY,), np.random.default_rng(0))
+    env.step(actions)
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    child = context.Process(target=_step_in_child, args=(env, actions, results))
+    child.start()
+    in_child = results.get()
+    child.join(DEADLINE)
+    assert child.exitcode == 0
+    assert in_child == [array.tobytes() for array in env.step(actions)[:4]]
+
+
+def test_eight_python_threads_with_an_env_each(env_id, mode):
+    results = {}
+
+    def work(number):
+        results[number] = trajectory(env_id, mode)
+
+    workers = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(DEADLINE)
+        assert not worker.is_alive()
+    expected = trajectory(env_id, mode)
+    for result in results.values():
+        assert_same_bits(result, expected, "beside other threads")
+    assert len(results) == 8
+
+
+def test_eight_python_threads_with_one_env(env_id):
+    """Each call either steps all lanes once or is refused for the call that is running; none is half done."""
+    n = 100_000
+    env = fastvec.make(env_id, n=n, max_episode_steps=-1)
+    env.reset(seed=0)
+    actions = sample_actions(env.single_action_space, (n,), np.random.default_rng(0))
+    done, refused = [], []
+
+    def work():
+        for _ in range(40):
+            try:
+                done.append(env.step(actions)[0].shape)
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(DEADLINE)
+        assert not worker.is_alive()
+    assert len(done) + len(refused) == 320
+    assert done
+    assert refused
+    assert all("step" in text and "thread" in text for text in refused)
+    undisturbed = fastvec.make(env_id, n=n, max_episode_steps=-1)
+    undisturbed.reset(seed=0)
+    for _ in done:
+        undisturbed.step(actions)
+    assert_same_bits(env.step(actions)[:4], undisturbed.step(actions)[:4], f"after {len(done)} steps")
+
+
+def test_precisions_that_an_env_has_not_are_refused(env_id):
+    with pytest.raises(ValueError, match="float16") as caught:
+        fastvec.make(env_id, precision="float16")
+    assert "float64" in str(caught.value)
