@@ -61,6 +61,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, num_envs)
         self.action_space = batch_space(env.action_space, num_envs)
+        # Those of one lane: this env's own tell of all lanes, the autoreset mode and their number.
+        self._lane_metadata, self._lane_spec = env.metadata, env.spec
         parameters = self._parameter_attributes()
         # Each attribute as it was set: one value for all lanes, or a list of one for each.
         self._attributes: dict[str, Any] = {
@@ -179,6 +181,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             return self._batch.lane_seeds
         if name in ("action_space", "observation_space"):
             return (getattr(self, f"single_{name}"),) * self.num_envs
+        if name in ("metadata", "spec"):
+            return (getattr(self, f"_lane_{name}"),) * self.num_envs
         if name in COMMON_ATTRIBUTES:
             return (getattr(self, name),) * self.num_envs
         raise self._no_attribute("get_attr", name)
