@@ -1,0 +1,392 @@
+"""Shows every row of docs/differences.md: what SyncVectorEnv does, and what fastvec does instead.
+
+tests/test_docs.py checks that the page names all of these tests and no others."""
+
+import copy
+import threading
+import time
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import fastvec
+
+# From seed 3 with these actions, lane 1 of two falls at step 8, and lane 0 at step 10.
+SEED, ACTIONS, LANE_1_FALLS = 3, np.array([1, 0]), 8
+NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+
+
+def make_sync(n=2, mode=NEXT_STEP, copy=True, **kwargs):
+    kwargs = {"disable_env_checker": True, **kwargs}
+    return SyncVectorEnv([lambda: gymnasium.make("CartPole-v1", **kwargs)] * n, copy=copy, autoreset_mode=mode)
+
+
+def make_native(n=2, mode=NEXT_STEP, **kwargs):
+    return fastvec.make("CartPole-v1", n, autoreset_mode=mode, **kwargs)
+
+
+def make_both(n=2, mode=NEXT_STEP, seed=SEED):
+    """(SyncVectorEnv, fastvec's env), both reset with the same seed."""
+    sync, native = make_sync(n, mode), make_native(n, mode)
+    assert np.array_equal(sync.reset(seed=seed)[0], native.reset(seed=seed)[0])
+    return sync, native
+
+
+def until_lane_1_falls(*envs):
+    """Steps until lane 1 ends; returns each env's last step."""
+    for _ in range(LANE_1_FALLS):
+        results = [env.step(ACTIONS) for env in envs]
+    for result in results:
+        assert result[2].tolist() == [False, True]
+    return results
+
+
+def states(env):
+    return np.array(env.get_attr("state"))
+
+
+def moved(env, call, error):
+    """Makes a call that must raise; returns which lanes have another state afterwards."""
+    before = states(env)
+    with pytest.raises(error):
+        call(env)
+    return (states(env) != before).any(axis=1).tolist()
+
+
+def test_final_obs_is_one_array():
+    theirs, ours = (result[4] for result in until_lane_1_falls(*make_both(mode=SAME_STEP)))
+    assert theirs.keys() == ours.keys()
+    assert theirs["final_obs"].dtype == object
+    assert theirs["final_obs"][0] is None
+    assert ours["final_obs"].dtype == np.float32
+    assert ours["final_obs"].shape == (2, 4)
+    assert not ours["final_obs"][0].any()
+    assert np.array_equal(ours["final_obs"][1], theirs["final_obs"][1])
+    assert ours["_final_obs"].tolist() == theirs["_final_obs"].tolist() == [False, True]
+
+
+def test_all_actions_are_checked_before_any_lane_moves():
+    sync, native = make_both()
+    assert moved(sync, lambda env: env.step(np.array([1, 2])), AssertionError) == [True, False]
+    assert moved(native, lambda env: env.step(np.array([1, 2])), ValueError) == [False, False]
+
+
+def test_actions_of_lanes_that_await_their_reset_are_checked_too():
+    sync, native = make_both()
+    until_lane_1_falls(sync, native)
+    assert sync.step(np.array([1, 99]))[1].tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"actions\[1\] = 99"):
+        native.step(np.array([1, 99]))
+
+
+@pytest.mark.parametrize(
+    ("actions", "theirs", "ours"),
+    [
+        (np.array([0, 2]), AssertionError, ValueError),
+        (np.array([0, -1]), AssertionError, ValueError),
+        (np.array([[0], [1]]), AssertionError, ValueError),
+        (0, TypeError, ValueError),
+        (np.array([0.0, 1.0]), AssertionError, TypeError),
+        (["0", "1"], AssertionError, TypeError),
+    ],
+)
+def test_bad_actions_are_value_or_type_errors(actions, theirs, ours):
+    sync, native = make_both()
+    with pytest.raises(theirs):
+        sync.step(actions)
+    with pytest.raises(ours):
+        native.step(actions)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint64])
+def test_bool_and_uint64_actions_are_taken(dtype):
+    sync, native = make_both()
+    with pytest.raises(AssertionError):
+        sync.step(ACTIONS.astype(dtype))
+    sync, native = make_both()
+    assert np.array_equal(native.step(ACTIONS.astype(dtype))[0], sync.step(ACTIONS)[0])
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [(lambda: ACTIONS.astype(object), TypeError), (lambda: (action for action in (1, 0)), ValueError)],
+    ids=["object", "generator"],
+)
+def test_object_arrays_and_generators_are_no_actions(form, error):
+    sync, native = make_both()
+    sync.step(form())
+    with pytest.raises(error):
+        native.step(form())
+
+
+def test_a_refused_reset_changes_nothing():
+    bad_seed = {"seed": [7, -1]}
+    bad_option = {"seed": 7, "options": {"low": 1, "high": 0}}
+    for bad, error in ((bad_seed, gymnasium.error.Error), (bad_option, ValueError)):
+        sync, native = make_both()
+        for env, kept in ((sync, False), (native, True)):
+            with pytest.raises(error):
+                env.reset(**bad)
+            assert (env.np_random_seed == (SEED, SEED + 1)) is kept
+
+
+def test_seeds_of_lanes_outside_of_the_mask_are_checked_too():
+    sync, native = make_both()
+    call = {"seed": [7, -1], "options": {"reset_mask": np.array([True, False])}}
+    sync.reset(**copy.deepcopy(call))
+    with pytest.raises(gymnasium.error.Error, match=r"seed\[1\]"):
+        native.reset(**call)
+
+
+@pytest.mark.parametrize("bad", [{"seed": {7, 8}}, {"options": []}, {"options": "x"}], ids=str)
+def test_seeds_are_a_sequence_and_options_a_dict(bad):
+    sync, native = make_both()
+    sync.reset(**bad)
+    with pytest.raises(TypeError, match=next(iter(bad))):
+        native.reset(**bad)
+
+
+@pytest.mark.parametrize("options", [{"low": np.nan}, {"high": np.inf}, {"low": -1e308, "high": 1e308}], ids=str)
+def test_reset_options_are_finite(options):
+    sync, native = make_both()
+    with pytest.raises(OverflowError):
+        sync.reset(options=options)
+    with pytest.raises(ValueError, match="finite"):
+        native.reset(options=options)
+
+
+def test_the_mask_stays_in_the_callers_dict():
+    for env, left in zip(make_both(), ([], ["reset_mask"]), strict=True):
+        options = {"reset_mask": np.array([True, False])}
+        env.reset(options=options)
+        assert list(options) == left
+
+
+def test_a_masked_reset_leaves_the_statistics_of_other_lanes():
+    """Gymnasium's wrapper looks for the mask after SyncVectorEnv has taken it away, and so forgets all lanes."""
+    lengths = []
+    for env in (make_sync(mode=DISABLED), make_native(mode=DISABLED)):
+        env = RecordEpisodeStatistics(env)
+        env.reset(seed=SEED)
+        until_lane_1_falls(env)
+        env.reset(options={"reset_mask": np.array([False, True])})
+        for _ in range(2):
+            *_, info = env.step(ACTIONS)
+        lengths.append(info["episode"]["l"][0])
+    assert lengths == [2, 10]
+
+
+def test_the_first_reset_is_of_all_lanes():
+    mask = {"reset_mask": np.array([True, True])}
+    make_sync().reset(seed=SEED, options=dict(mask))
+    with pytest.raises(ResetNeeded, match="reset_mask"):
+        make_native().reset(seed=SEED, options=mask)
+
+
+def test_a_masked_reset_shows_the_other_lanes_as_they_are():
+    sync, native = make_both()
+    shown = []
+    for env in (sync, native):
+        env.set_attr("state", [np.full(4, 0.5), np.full(4, 0.25)])
+        shown.append(env.reset(options={"reset_mask": np.array([True, False])})[0])
+    assert np.array_equal(shown[0][0], shown[1][0])
+    assert shown[0][1, 0] != 0.25
+    assert shown[1][1, 0] == 0.25
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda env: env.step(ACTIONS), lambda env: env.reset(), lambda env: env.set_attr("gravity", 1.0)],
+    ids=["step", "reset", "set_attr"],
+)
+def test_nothing_moves_after_close(call):
+    sync, native = make_both()
+    for env in (sync, native):
+        env.close()
+    call(sync)
+    with pytest.raises(ClosedEnvironmentError):
+        call(native)
+
+
+def test_disabled_mode_refuses_ended_lanes_before_any_lane_moves():
+    sync, native = make_both(mode=DISABLED)
+    until_lane_1_falls(sync, native)
+    assert moved(sync, lambda env: env.step(ACTIONS), AssertionError) == [True, False]
+    assert moved(native, lambda env: env.step(ACTIONS), ResetNeeded) == [False, False]
+
+
+def test_a_second_thread_is_refused():
+    n = 200_000
+    env, actions = make_native(n), np.ones(n, np.int64)
+    env.reset(seed=SEED)
+    refusals, deadline = [], time.monotonic() + 60
+
+    def step_on():
+        while not refusals and time.monotonic() < deadline:
+            try:
+                env.step(actions)
+            except RuntimeError as error:
+                refusals.append(str(error))
+
+    threads = [threading.Thread(target=step_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refusals
+    assert "another thread" in refusals[0]
+
+
+def test_copy_false_reuses_every_array():
+    for env, reused in ((make_sync(copy=False), [True, False, False, False]), (make_native(copy=False), [True] * 4)):
+        env.reset(seed=SEED)
+        first, second = env.step(ACTIONS), env.step(ACTIONS)
+        assert [one is other for one, other in zip(first[:4], second[:4], strict=True)] == reused
+
+
+def test_drawing_from_np_random_leaves_the_lanes_as_they_are():
+    for env, undisturbed in zip(make_both(), (False, True), strict=True):
+        twin = make_native()
+        twin.reset(seed=SEED)
+        for generator in env.np_random:
+            generator.random()
+        assert np.array_equal(env.reset()[0], twin.reset()[0]) is undisturbed
+
+
+def test_set_attr_np_random_copies_the_generators_state():
+    sync, native = make_both()
+    for env in (sync, native):
+        env.set_attr("np_random", np.random.default_rng(5))
+    theirs, ours = sync.reset()[0], native.reset()[0]
+    assert np.array_equal(theirs[0], ours[0])
+    assert not np.array_equal(theirs[0], theirs[1])
+    assert np.array_equal(ours[0], ours[1])
+
+
+def test_generators_are_pcg64():
+    sync, native = make_both()
+    for value in (np.random.Generator(np.random.MT19937(0)), None):
+        sync.set_attr("np_random", value)
+        with pytest.raises(TypeError, match="PCG64"):
+            native.set_attr("np_random", value)
+
+
+def test_get_attr_copies_the_state():
+    sync, native = make_both()
+    for env in (sync, native):
+        env.get_attr("state")[0][:] = 0.5
+    assert states(sync)[0].tolist() == [0.5] * 4
+    assert states(native)[0].tolist() != [0.5] * 4
+
+
+def test_get_attr_gives_the_state_as_the_env_makes_it():
+    sync, native = make_both()
+    for env in (sync, native):
+        env.set_attr("state", [[0, 0, 0, 0]] * 2)
+    assert type(sync.get_attr("state")[0]) is list
+    assert native.get_attr("state")[0].dtype == np.float64
+
+
+def test_state_is_zero_before_the_first_reset():
+    assert make_sync().get_attr("state") == (None, None)
+    assert states(make_native()).tolist() == [[0.0] * 4] * 2
+
+
+UNKNOWN = ("steps_beyond_terminated", "screen", "clock")
+
+
+def test_attributes_are_those_of_the_env_alone():
+    """All that Gymnasium's CartPole has gives the same here, but for UNKNOWN; what its wrappers have is not there."""
+    sync, native = make_both()
+    for name in (*vars(sync.envs[0].unwrapped), "metadata", "np_random_seed", "render_mode", "spec"):
+        if name in UNKNOWN or name.startswith("_np_random"):
+            with pytest.raises(AttributeError, match=name):
+                native.get_attr(name)
+        elif name == "state":
+            assert np.array_equal(states(native), states(sync))
+        else:
+            assert native.get_attr(name) == sync.get_attr(name), name
+    for name in ("_elapsed_steps", "env", "unwrapped"):
+        sync.get_attr(name)
+        with pytest.raises(AttributeError, match=name):
+            native.get_attr(name)
+
+
+def test_call_has_no_methods_to_call():
+    sync, native = make_both()
+    sync.call("close")
+    with pytest.raises(AttributeError, match="close"):
+        native.call("close")
+    assert sync.call("gravity", 1) == (9.8, 9.8)
+    with pytest.raises(TypeError, match="gravity"):
+        native.call("gravity", 1)
+
+
+@pytest.mark.parametrize(("name", "value"), [("new_name", 1), ("action_space", None), ("metadata", {})])
+def test_set_attr_sets_parameters_and_state_alone(name, value):
+    sync, native = make_both()
+    sync.set_attr(name, value)
+    with pytest.raises(AttributeError, match=name):
+        native.set_attr(name, value)
+
+
+def test_set_attr_takes_numbers_and_refuses_all_or_none():
+    sync, native = make_both()
+    sync.set_attr("gravity", [1.0, "x"])
+    with pytest.raises(TypeError, match="gravity"):
+        native.set_attr("gravity", [1.0, "x"])
+    assert sync.get_attr("gravity") == (1.0, "x")
+    assert native.get_attr("gravity") == (9.8, 9.8)
+
+
+@pytest.mark.parametrize("name", ["envs", "env_fns", "copy", "observation_mode", "autoreset_mode"])
+def test_there_are_no_env_objects(name):
+    sync, native = make_both()
+    getattr(sync, name)
+    assert not hasattr(native, name)
+
+
+def test_nothing_is_rendered():
+    sync, native = make_both()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert sync.render() == (None, None)
+    with pytest.raises(NotImplementedError):
+        native.render()
+    with pytest.raises(ValueError, match="render_mode"):
+        make_native(render_mode="rgb_array")
+
+
+def test_there_are_no_warnings_of_the_env_checker():
+    outside = {"low": -9.0, "high": -8.0}
+    with pytest.warns(UserWarning, match="not within the observation space"):
+        make_sync(disable_env_checker=False).reset(seed=SEED, options=dict(outside))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_native().reset(seed=SEED, options=outside)
+
+
+def test_episode_stats_are_those_of_the_wrapper():
+    theirs, ours = RecordEpisodeStatistics(make_sync()), make_native(episode_stats=True)
+    for env in (theirs, ours):
+        env.reset(seed=SEED)
+    ends = 0
+    for _ in range(60):
+        their_info, our_info = theirs.step(ACTIONS)[4], ours.step(ACTIONS)[4]
+        assert our_info.keys() == their_info.keys()
+        if "episode" in our_info:
+            ends += 1
+            assert our_info["_episode"].tolist() == their_info["_episode"].tolist()
+            for name in ("r", "l", "t"):
+                assert our_info["episode"][name].dtype == their_info["episode"][name].dtype
+            for name in ("r", "l"):
+                assert np.array_equal(our_info["episode"][name], their_info["episode"][name])
+            assert (our_info["episode"]["t"] >= 0).all()
+    assert ends > 2
+    assert theirs.episode_count > 2
+    assert not hasattr(ours, "episode_count")
