@@ -1,4 +1,4 @@
-"""Runs the Python examples of README.md and docs/*.md, and holds the pages to what the tests know.
+"""Runs the Python examples of docs/*.md, and holds the pages to what the tests know. README.md's are in test_readme.py.
 
 An example is a fenced block marked ``python``. One with ``>>>`` prompts shows its output, which is compared; any other
 just runs, and may assert. The blocks of a page run in order and in one namespace, as a reader would type them."""
@@ -14,7 +14,7 @@ from lockstep import DIFFERENCES
 import fastvec
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^ *```(.*)$")
 LANGUAGES = {"python", "bash", "c", "cython", "text", "toml"}
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -73,8 +73,8 @@ def test_examples(page):
         fastvec.unregister_vector_entry_points()
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
-def test_every_page_of_docs_has_examples(page):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_page_has_examples(page):
     assert list(examples(page))
 
 
@@ -84,7 +84,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
         if path.startswith(("http://", "https://", "mailto:")):
