@@ -41,6 +41,8 @@ class Settings:
 
 def run(settings: Settings, json_file: Path | None) -> int:
     """Races, prints the table and writes the file. Returns the exit code: 130 if Ctrl-C ended it early."""
+    # Asked before the race, which is itself a load.
+    machine = measure.machine_facts()
     contenders = [CONTENDERS[name] for name in settings.only]
     results: list[Result] = []
     interrupted = False
@@ -59,10 +61,10 @@ def run(settings: Settings, json_file: Path | None) -> int:
                 )
     except KeyboardInterrupt:
         interrupted = True
-    machine = measure.machine_facts()
     if results:
         terminal.print_table(_title(settings, machine), COLUMNS, _sections(results))
-        _print_missing(results)
+        for note in notes(machine, results):
+            print(note)
     if json_file is not None and not interrupted:
         json_file.write_text(json.dumps(as_json(settings, machine, results), indent=2) + "\n")
     if interrupted:
@@ -137,8 +139,15 @@ def _row(result: Result, first: bool) -> Row:
     )
 
 
-def _print_missing(results: Sequence[Result]) -> None:
-    """How to install what was not there to be raced."""
+def notes(machine: dict[str, Any], results: Sequence[Result]) -> list[str]:
+    """What a reader of the table should know: whether the machine was busy, and how to install who was missing."""
+    said = []
+    if machine["load_average"] > machine["cores"] / 2:
+        said.append(
+            f"Others were using this machine (load average {machine['load_average']:.1f} before the race, "
+            f"{machine['cores']} cores): those with several processes suffer most."
+        )
     packages = [result.contender.package for result in results if result.absent == "not installed"]
     if packages:
-        print(f"To race those that are not installed: pip install {' '.join(dict.fromkeys(packages))}")
+        said.append(f"To race those that are not installed: pip install {' '.join(dict.fromkeys(packages))}")
+    return said

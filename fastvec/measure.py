@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import os
 import platform
 import signal
 import subprocess
@@ -83,7 +84,11 @@ class Runner:
         self._clock = clock
         self._actions = itertools.cycle(actions)
         self.env = contender.make(env_id, n, **self.setting)
-        contender.reset(self.env)
+        try:
+            contender.reset(self.env)
+        except BaseException:
+            self.abandon()
+            raise
 
     def step(self, k: int) -> float:
         """Steps k times and returns the seconds that took.
@@ -252,7 +257,6 @@ def race(
     absent: dict[str, str] = {}
     runners: list[Runner] = []
     steps: list[list[int]] = []
-    times: list[list[float]] = []
     with ExitStack() as stack:
         for contender in contenders:
             reason = contender.absence(env_id, n)
@@ -262,19 +266,17 @@ def race(
             for setting in contender.settings(n):
                 try:
                     with holding_interrupts():
-                        runner = running(contender, env_id, n, actions, setting, clock)
-                        runners.append(stack.enter_context(runner))
+                        runners.append(stack.enter_context(running(contender, env_id, n, actions, setting, clock)))
                 except Exception as error:
                     # A rival that is broken on this machine is no reason to measure none; fastvec itself is.
                     if contender.name == REFERENCE:
                         raise
                     absent[contender.name] = f"failed: {type(error).__name__}: {error}"
         for runner in runners:
-            steps.append([runner.warm_up(seconds / rounds)])
+            warm_up = runner.warm_up(seconds / rounds)
+            steps.append([warm_up] + [runner.burst] * rounds)
             advance(1)
         times = interleave(runners, rounds, advance)
-        for runner, made in zip(runners, steps, strict=True):
-            made += [runner.burst] * rounds
 
     samples = []
     for runner, made, took in zip(runners, steps, times, strict=True):
@@ -354,11 +356,12 @@ def _results(
 
 
 def machine_facts() -> dict[str, Any]:
-    """What a figure depends on beside fastvec: the processor, and the versions of what was measured."""
+    """What a figure depends on beside fastvec: the processor, how busy it is, and the versions of what is measured."""
     packages = ["numpy", "gymnasium", *(c.package for c in CONTENDERS.values() if c.package is not None)]
     return {
         "cpu": _cpu_name(),
         "cores": usable_cores(),
+        "load_average": os.getloadavg()[0],
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "fastvec": fastvec.__version__,

@@ -93,6 +93,12 @@ def test_absent_contenders_are_listed(monkeypatch, tmp_path, capsys):
     assert absent == {"envpool": "not installed", "async": "up to n = 8", "fastvec": None}
 
 
+def test_a_busy_machine_is_mentioned():
+    assert bench.notes({"load_average": 0.9, "cores": 2}, []) == []
+    [note] = bench.notes({"load_average": 3.96, "cores": 2}, [])
+    assert "load average 4.0" in note
+
+
 @pytest.mark.parametrize(
     ("sps", "text"),
     [(12.3, "12.3"), (999.4, "999"), (999.9, "1.00 k"), (71_400, "71.4 k"), (2_917_000, "2.92 M"), (1.5e9, "1.50 G")],

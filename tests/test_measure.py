@@ -255,6 +255,17 @@ def test_ctrl_c_closes_all_envs(after):
     assert all(env.closed for env in envs)
 
 
+def test_an_env_that_cannot_be_reset_is_closed():
+    class Unresettable(ScriptedContender):
+        def reset(self, env):
+            raise OSError("no level file")
+
+    contender = Unresettable("a", FakeClock())
+    [result] = race(ENV_ID, 1, seconds=SECOND, rounds=1, contenders=[contender])
+    assert result.absent == "failed: OSError: no level file"
+    assert [env.closed for env in contender.envs] == [True]
+
+
 def test_ctrl_c_waits_until_an_env_is_made():
     class Struck(ScriptedContender):
         def make(self, env_id, n, **setting):
