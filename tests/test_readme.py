@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import fastvec
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -20,4 +22,7 @@ def python_blocks():
 @pytest.mark.parametrize(("line", "source"), [pytest.param(*block, id=f"line {block[0]}") for block in python_blocks()])
 def test_example_runs(line, source):
     code = compile("\n" * (line - 1) + source, str(README), "exec")  # errors then name the README's own lines
-    exec(code, {"__name__": "__main__"})
+    try:
+        exec(code, {"__name__": "__main__"})
+    finally:
+        fastvec.unregister_vector_entry_points()  # an example may end without it; the next test may not find it
