@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"fastvec {fastvec.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_bench(commands)
+    _add_doctor(commands)
+    _add_envs(commands)
     arguments = parser.parse_args(argv)
     if not hasattr(arguments, "run"):
         parser.print_help(sys.stderr)
@@ -66,6 +68,39 @@ def _run_bench(arguments: argparse.Namespace) -> int:
 
     settings = bench.Settings(arguments.env, arguments.n, arguments.seconds, arguments.rounds, arguments.only)
     return bench.run(settings, arguments.json)
+
+
+def _add_doctor(commands: Any) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="say what is installed and whether it gives Gymnasium's bits",
+        description="Prints versions, compiler and flags, and steps every native env beside Gymnasium's own to see "
+        "whether this machine reproduces its bits. The exit code is 1 if it does not.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run_doctor)
+
+
+def _run_doctor(arguments: argparse.Namespace) -> int:
+    from fastvec import doctor
+
+    return doctor.run(arguments.json)
+
+
+def _add_envs(commands: Any) -> None:
+    parser = commands.add_parser(
+        "envs",
+        help="list the native envs",
+        description="Lists the ids that have a native env, with their spaces and limits.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run_envs)
+
+
+def _run_envs(arguments: argparse.Namespace) -> int:
+    from fastvec import listing
+
+    return listing.run(arguments.json)
 
 
 # The types of arguments: each takes a text and returns the value, or says in one sentence what it takes.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
+import warnings
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 import fastvec
-from fastvec import registry
+from fastvec import machine, registry
 from fastvec._core import build_info
 from fastvec.parity import first_difference
+from fastvec.terminal import Column, Row, print_table
 
 
 def report() -> dict[str, Any]:
@@ -29,24 +32,34 @@ def report() -> dict[str, Any]:
         "machine": platform.machine(),
         "c_library": " ".join(platform.libc_ver()).strip() or "unknown",
         **build_info(),
-        "differences": {id: first_difference(id) for id in registry.NATIVE_ENVS},
+        "instruction_set": machine.chosen_target(),
+        "usable_cores": machine.usable_cores(),
+        "num_threads": machine.default_num_threads(),
+        "differences": _differences(),
     }
 
 
-def envs() -> list[dict[str, Any]]:
-    """Every native id with the spaces and limit that Gymnasium gives it."""
-    rows = []
-    for native in registry.NATIVE_ENVS.values():
-        spec = gymnasium.spec(native.gymnasium_id)
-        env = gymnasium.make(spec, disable_env_checker=True)
-        rows.append(
-            {
-                "id": native.id,
-                "observation_space": str(env.observation_space),
-                "action_space": str(env.action_space),
-                "max_episode_steps": spec.max_episode_steps,
-                "reward_threshold": spec.reward_threshold,
-            }
-        )
-        env.close()
-    return rows
+def _differences() -> dict[str, str | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium's, of ids that have a successor
+        return {id: first_difference(id) for id in registry.NATIVE_ENVS}
+
+
+def run(as_json: bool) -> int:
+    """Prints the report.
+
+    Returns:
+        The exit code: 0 if every env gives Gymnasium's bits, 1 if one does not.
+    """
+    found = report()
+    differences = found["differences"]
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        facts = [Row((name.replace("_", " "), str(value))) for name, value in found.items() if name != "differences"]
+        parity = [
+            Row((id, difference or "same bits as Gymnasium"), "normal" if difference is None else "strong")
+            for id, difference in differences.items()
+        ]
+        print_table("fastvec doctor", (Column("what"), Column("found", wraps=True)), (facts, parity))
+    return 1 if any(differences.values()) else 0

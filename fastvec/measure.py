@@ -291,9 +291,7 @@ def planned_slices(
     env_id: str, n: int, rounds: int, contenders: Sequence[Contender] = tuple(CONTENDERS.values())
 ) -> int:
     """How many slices :func:`race` will report."""
-    slots = sum(
-        len(contender.settings(n)) for contender in contenders if contender.absence(env_id, n) is None
-    )
+    slots = sum(len(contender.settings(n)) for contender in contenders if contender.absence(env_id, n) is None)
     return slots * (1 + 2 * rounds)
 
 
