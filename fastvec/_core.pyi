@@ -26,6 +26,7 @@ class Batch:
         precision: str,
         n: int,
         parameters: tuple[float, ...],
+        tables: tuple[npt.NDArray[Any], ...],
         obs_shapes: tuple[tuple[int, ...], ...],
         action_low: int,
         action_count: int,

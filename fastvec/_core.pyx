@@ -32,7 +32,7 @@ cdef extern from *:
     const char *FV_COMPILER
 
 cdef extern from "engine.h" nogil:
-    enum: FV_MAX_ARRAYS, FV_MAX_OPTIONS
+    enum: FV_MAX_ARRAYS, FV_MAX_OPTIONS, FV_MAX_TABLES
     ctypedef enum fv_dtype: FV_FLOAT64, FV_FLOAT32, FV_INT64, FV_INT32, FV_INT8, FV_UINT8, FV_NUM_DTYPES
     ctypedef enum fv_action_kind: FV_DISCRETE, FV_BOX
     ctypedef enum fv_autoreset: FV_NEXT_STEP, FV_SAME_STEP, FV_DISABLED
@@ -41,7 +41,9 @@ cdef extern from "engine.h" nogil:
         pass
 
     ctypedef struct fv_array:
+        const char *name
         fv_dtype dtype
+        int32_t width
 
     ctypedef struct fv_batch:
         int64_t n, stride
@@ -49,12 +51,15 @@ cdef extern from "engine.h" nogil:
         fv_rng *rng
         const void *params
         const void *param_columns
+        const void **tables
+        int64_t *table_sizes
         int64_t clock, limit
         int64_t *start
         double *returns
         uint8_t *pending
         const void *actions
         void **obs
+        void **info
         double *rewards
         uint8_t *terminations
         uint8_t *truncations
@@ -64,10 +69,11 @@ cdef extern from "engine.h" nogil:
         const char *state_names
         const char *param_names
         const char *option_names
-        int32_t num_state, num_params, num_obs
+        int32_t num_state, num_params, num_obs, num_info, num_tables
         fv_dtype state_dtype, real_dtype
         int32_t state_size, real_size
         const fv_array *obs
+        const fv_array *info
         fv_action_kind action_kind
         const double *option_defaults
         int64_t (*check_discrete)(const int64_t *, int64_t, int64_t, int64_t) noexcept nogil
@@ -83,6 +89,7 @@ cdef extern from "engine.h" nogil:
         int64_t *ended_in
         int64_t num_ended
         void **final_obs
+        void **final_info
         double *began
         double *episode_returns
         double *episode_seconds
@@ -178,6 +185,7 @@ cdef class Batch:
         precision: "float64" or "float32", the kernel's scalar type.
         n: number of lanes.
         parameters: the kernel's parameters, one number each, in its order (kernel_info).
+        tables: read-only arrays that the kernel's lanes share, in its order.
         obs_shapes: the shape of one lane's part of each observation array.
         action_low, action_count: the first Discrete action and how many there are; (0, 0) for Box actions.
         action_shape: the shape of one lane's action.
@@ -197,20 +205,23 @@ cdef class Batch:
     cdef cnp.ndarray returns, began  # views of `memory`, or None without episode_stats
     cdef cnp.ndarray parameters      # one value each
     cdef cnp.ndarray parameter_columns  # None, or (num_params, stride)
+    cdef tuple tables
     cdef tuple layouts               # one Layout for each array that a step returns: observations, rewards, flags
     cdef Layout action_layout, action_layout_float32
     cdef int64_t action_low, action_count
     cdef tuple action_shape
     cdef tuple kept                  # the arrays that copy=False hands out every time, or None
+    cdef tuple info_layouts          # one Layout for each info array of the kernel
     cdef tuple spare_final           # room for the next final observations (SAME_STEP)
+    cdef tuple spare_final_info      # and for the infos that come with them
     cdef tuple spare_episode         # room for the next episodes' statistics
     cdef str running                 # the call that is at work without the GIL, or None
     cdef bint started                # a first reset has been
     cdef object seeds                # each lane's seed: None, an int for that number plus the lane, or a list
     cdef readonly bint closed
-    cdef readonly str target, label
+    cdef readonly str target, label, precision, autoreset_mode
 
-    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple obs_shapes, int64_t action_low,
+    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple tables, tuple obs_shapes, int64_t action_low,
                   int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy,
                   bint episode_stats, int num_threads, str label):
         cdef const fv_kernel *k = _find_kernel(target, kernel, precision)
@@ -218,14 +229,14 @@ cdef class Batch:
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
         self.target = target
-        self.arguments = (kernel, precision, n, parameters, obs_shapes, action_low, action_count, action_shape, limit,
+        self.arguments = (kernel, precision, n, parameters, tables, obs_shapes, action_low, action_count, action_shape, limit,
                           autoreset_mode, copy, episode_stats, num_threads, label)
         e.kernel = k
         e.autoreset = AUTORESET_MODES[autoreset_mode]
         e.num_threads = num_threads
         b.n = n
         b.limit = limit if limit is not None else 0x7FFFFFFFFFFFFFFF
-        self.label = label
+        self.label, self.precision, self.autoreset_mode = label, precision, autoreset_mode
         self.action_low, self.action_count, self.action_shape = action_low, action_count, action_shape
         if k.action_kind == FV_DISCRETE:
             self.action_layout = Layout("actions", (n, *action_shape), cnp.NPY_INT64)
@@ -238,10 +249,20 @@ cdef class Batch:
                         Layout("truncations", (n,), cnp.NPY_BOOL))
         self.parameters = np.array(parameters, np.dtype(cnp.PyArray_DescrFromType(TYPENUM[<int>k.real_dtype])))
         b.params = cnp.PyArray_DATA(self.parameters)
+        if len(tables) != k.num_tables:
+            raise ValueError(f"kernel {kernel!r} takes {k.num_tables} tables, {len(tables)} given")
+        self.tables = tuple([np.ascontiguousarray(table) for table in tables])
+        for i, table in enumerate(self.tables):
+            b.tables[i] = <const void *>cnp.PyArray_DATA(<cnp.ndarray>table)
+            b.table_sizes[i] = table.size
+        self.info_layouts = tuple([
+            Layout(k.info[i].name.decode(), <object>(n, k.info[i].width) if k.info[i].width > 1 else <object>(n,),
+                   TYPENUM[<int>k.info[i].dtype]) for i in range(k.num_info)])
         self._lay_out_columns(episode_stats)
         self.kept = None if copy else self._outputs()
         if e.autoreset == FV_SAME_STEP:
             self.spare_final = self._zeroed_obs()
+            self.spare_final_info = self._zeroed_info()
         if episode_stats:
             self.spare_episode = self._zeroed_episode()
         if num_threads > 1:
@@ -292,6 +313,9 @@ cdef class Batch:
 
     cdef tuple _zeroed_obs(self):
         return tuple([(<Layout>layout).zeros() for layout in self.layouts[:self.engine.kernel.num_obs]])
+
+    cdef tuple _zeroed_info(self):
+        return tuple([(<Layout>layout).zeros() for layout in self.info_layouts])
 
     cdef tuple _zeroed_episode(self):
         cdef int64_t n = self.engine.batch.n
@@ -353,6 +377,18 @@ cdef class Batch:
                 found += f" ({', '.join(lacks)})"
         return (ValueError if isinstance(array, np.ndarray) else TypeError)(
             f"out: {layout.name} is {found}; expected a C-contiguous, writable {layout}")
+
+    cdef inline void _point_at_info(self, tuple infos) noexcept:
+        for i in range(self.engine.kernel.num_info):
+            self.engine.batch.info[i] = cnp.PyArray_DATA(<cnp.ndarray>infos[i])
+
+    cdef dict _as_info(self, tuple infos, mask):
+        """The info dict of a call: each array of the kernel's and the mask (None: all lanes) of who has it."""
+        cdef dict info = {}
+        for layout, array in zip(self.info_layouts, infos):
+            info[(<Layout>layout).name] = array
+            info["_" + (<Layout>layout).name] = np.ones(self.engine.batch.n, np.bool_) if mask is None else mask.copy()
+        return info
 
     # Who may call, and when
 
@@ -503,7 +539,7 @@ cdef class Batch:
         cdef const double *given = NULL
         cdef cnp.ndarray lanes
         cdef int64_t count
-        cdef tuple arrays
+        cdef tuple arrays, infos
         self._enter_unstarted("reset")
         if options is not None:
             for i, value in enumerate(options):
@@ -511,6 +547,8 @@ cdef class Batch:
             given = values
         arrays = self.kept if self.kept is not None else self._outputs()
         self._point_at(arrays)
+        infos = self._zeroed_info()
+        self._point_at_info(infos)
         lanes = None if mask is None else np.flatnonzero(mask).astype(np.int64, copy=False)
         self.running = "reset"
         try:
@@ -525,7 +563,7 @@ cdef class Batch:
         finally:
             self.running = None
         self.started = True
-        return self._as_observation(arrays), {}
+        return self._as_observation(arrays), self._as_info(infos, None if mask is None else mask.copy())
 
     def step(self, actions, out=None):
         """Steps all lanes. Returns (observation, rewards, terminations, truncations, info)."""
@@ -534,7 +572,7 @@ cdef class Batch:
         cdef cnp.ndarray checked
         cdef int64_t ended
         cdef bint float32
-        cdef tuple arrays
+        cdef tuple arrays, infos = None
         self._enter("step")
         if e.autoreset == FV_DISABLED and e.num_ended > 0:
             self._refuse_ended()
@@ -546,11 +584,16 @@ cdef class Batch:
         else:
             arrays = self._outputs()
         self._point_at(arrays)
+        if e.kernel.num_info > 0:
+            infos = self._zeroed_info()
+            self._point_at_info(infos)
         e.batch.actions = cnp.PyArray_DATA(checked)
         float32 = cnp.PyArray_TYPE(checked) == cnp.NPY_FLOAT32
         if self.spare_final is not None:
             for i in range(num_obs):
                 e.final_obs[i] = cnp.PyArray_DATA(<cnp.ndarray>self.spare_final[i])
+            for i in range(e.kernel.num_info):
+                e.final_info[i] = cnp.PyArray_DATA(<cnp.ndarray>self.spare_final_info[i])
         if self.spare_episode is not None:
             e.episode_returns = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[0])
             e.episode_lengths = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[1])
@@ -561,28 +604,27 @@ cdef class Batch:
                 ended = fv_step(e, float32)
         finally:
             self.running = None
-        return (self._as_observation(arrays), arrays[num_obs], arrays[num_obs + 1], arrays[num_obs + 2],
-                self._end_info(arrays) if ended > 0 else {})
+        info = {} if infos is None else self._as_info(infos, None)
+        if ended > 0 and (self.spare_final is not None or self.spare_episode is not None):
+            self._add_end_info(info, arrays)
+        return self._as_observation(arrays), arrays[num_obs], arrays[num_obs + 1], arrays[num_obs + 2], info
 
-    cdef dict _end_info(self, tuple arrays):
-        """What a step tells of the episodes that ended in it: dense arrays, each with its mask."""
+    cdef _add_end_info(self, dict info, tuple arrays):
+        """Adds what a step tells of the episodes that ended in it: dense arrays, each with its mask."""
         cdef int32_t num_obs = self.engine.kernel.num_obs
-        cdef dict info = {}
-        if self.spare_final is None and self.spare_episode is None:
-            return info
         ended = np.logical_or(arrays[num_obs + 1], arrays[num_obs + 2])
         if self.spare_final is not None:
             info["final_obs"] = self._as_observation(self.spare_final)
             info["_final_obs"] = ended
-            info["final_info"] = {}
+            info["final_info"] = self._as_info(self.spare_final_info, ended)
             info["_final_info"] = ended.copy()
             self.spare_final = self._zeroed_obs()
+            self.spare_final_info = self._zeroed_info()
         if self.spare_episode is not None:
             returns, lengths, seconds = self.spare_episode
             info["episode"] = {"r": returns, "l": lengths, "t": np.round(seconds, 6)}
             info["_episode"] = ended.copy()
             self.spare_episode = self._zeroed_episode()
-        return info
 
     cdef void join_threads(self) noexcept:
         if self.running is None:
@@ -629,8 +671,8 @@ cdef class Batch:
             "format": STATE_FORMAT,
             "env": self.label,
             "num_envs": b.n,
-            "precision": self.arguments[1],
-            "autoreset_mode": self.arguments[9],
+            "precision": self.precision,
+            "autoreset_mode": self.autoreset_mode,
             "columns": {name: column.copy() for name, column in self.columns.items()},
             "streams": self.streams.copy(),
             "seeds": list(self.seeds) if isinstance(self.seeds, list) else self.seeds,

@@ -82,6 +82,7 @@ def make(
             parameter.encode(getattr(env.unwrapped, parameter.attribute))
             for parameter in map(native.parameter, parameter_names)
         ),
+        (),
         tuple(space.shape or () for space in spaces),
         *actions,
         action_space.shape or (),
