@@ -14,7 +14,7 @@ COMPILER = os.environ.get("CC", "cc").split()[0]
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason="there is no C compiler")
 @pytest.mark.parametrize(
     "options",
-    [[], ["-O3", "-march=native"], ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]],
+    [[], ["-O3", "-march=native"], ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]],
     ids=["plain", "this machine's instructions", "address and undefined"],
 )
 def test_core(tmp_path, options):

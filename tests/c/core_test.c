@@ -753,12 +753,19 @@ static void compare_with_hand_written_lanes(fv_autoreset mode, int64_t n, int64_
 
 static void test_the_engine_equals_hand_written_lanes(void)
 {
-    const int64_t sizes[] = {1, 2, 7, 8, 9, 16, 63, 64, 65, FV_CHUNK - 1, FV_CHUNK, FV_CHUNK + 1, 2 * FV_CHUNK + 9};
-    const int64_t limits[] = {1, 2, 5, 13, 19, 20, 21, INT64_MAX};
+    const int64_t sizes[] = {1, 2, 7, 8, 9, 16, 63, 64, 65}, limits[] = {1, 2, 5, 13, 19, 20, 21, INT64_MAX};
     for (int mode = 0; mode < 3; mode++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (size_t m = 0; m < sizeof limits / sizeof *limits; m++)
                 compare_with_hand_written_lanes((fv_autoreset)mode, sizes[s], limits[m], (s + m) % 2, 120);
+}
+
+static void test_the_engine_equals_hand_written_lanes_in_chunks(void)
+{
+    const int64_t sizes[] = {FV_CHUNK - 1, FV_CHUNK, FV_CHUNK + 1, 2 * FV_CHUNK + 9};
+    for (int mode = 0; mode < 3; mode++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            compare_with_hand_written_lanes((fv_autoreset)mode, sizes[s], 13, s % 2, 60);
 }
 
 static void test_no_lanes_and_a_million(void)
@@ -908,6 +915,7 @@ static const struct { const char *name; void (*run)(void); int every_target, eve
     EVERY_TARGET(a_reset_draws_four_numbers_of_its_own_lanes_alone),
     EVERY_TARGET(observe_writes_its_range_alone),
     EVERY_TARGET(the_engine_equals_hand_written_lanes),
+    ONCE(the_engine_equals_hand_written_lanes_in_chunks),
     ONCE(no_lanes_and_a_million),
     ONCE(a_full_reset_forgets_what_was_pending),
     ONCE(the_limit_outlasts_a_long_clock),
