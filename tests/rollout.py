@@ -50,7 +50,8 @@ def proceed(env: VectorEnv[Any, Any, Any], actions: npt.NDArray[Any], first: Any
     Returns:
         Copies of all that was returned, with shapes (steps, n, ...): "obs" and "final_obs" (zero where there is none),
         "next_obs" (in DISABLED mode after the reset, else as "obs"), "rewards", "terminations", "truncations". An
-        observation space that is a tuple gives "obs0", "obs1" and so on. "first" has shape (1, n, ...).
+        observation space that is a tuple gives "obs0", "obs1" and so on. With the shape (1, n, ...): "first", and
+        fastvec's state columns after the last step, "state x" and so on, since observations may hide their last bits.
     """
     disabled = env.metadata["autoreset_mode"] == AutoresetMode.DISABLED
     rows: dict[str, list[npt.NDArray[Any]]] = {}
@@ -66,6 +67,8 @@ def proceed(env: VectorEnv[Any, Any, Any], actions: npt.NDArray[Any], first: Any
         if disabled and ended.any():
             obs, _ = env.reset(options={"reset_mask": ended})
         _append_observation(rows, "next_obs", obs)
+    for name, column in getattr(env, "state", {}).items():
+        rows[f"state {name}"] = [column.copy()]
     return {name: np.stack(arrays) for name, arrays in rows.items()}
 
 

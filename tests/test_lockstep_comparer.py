@@ -116,6 +116,8 @@ class Faulty(VectorWrapper):
                 terminations, truncations = truncations.copy(), ~truncations
             elif self.fault == "info that should not be":
                 info = {**info, "final_obs": obs, "_final_obs": terminations}
+            elif self.fault == "last bit of the state":
+                self.env.state["x"][4] = np.nextafter(self.env.state["x"][4], 9)
         if self.fault == "first observation as the last" and "final_obs" in info:
             info["final_obs"] = obs.copy()
         return obs, rewards, terminations, truncations, info
@@ -125,6 +127,7 @@ class Faulty(VectorWrapper):
     ("fault", "mode"),
     [
         ("last bit of one observation", AutoresetMode.NEXT_STEP),
+        ("last bit of the state", AutoresetMode.NEXT_STEP),
         ("dtype of rewards", AutoresetMode.NEXT_STEP),
         ("termination for truncation", AutoresetMode.SAME_STEP),
         ("info that should not be", AutoresetMode.NEXT_STEP),

@@ -9,7 +9,7 @@ from rollout import make_oracle, make_single, play, proceed, sample_actions
 import fastvec
 
 N = 4
-STEPS = 150
+STEPS = 60
 
 
 def make_pair(env_id, mode):
