@@ -64,7 +64,7 @@ def run(settings: Settings, json_file: Path | None) -> int:
     if results:
         terminal.print_table(_title(settings, machine), COLUMNS, _sections(results))
         for note in notes(machine, results):
-            print(note)
+            print("", note, sep="\n")
     if json_file is not None and not interrupted:
         json_file.write_text(json.dumps(as_json(settings, machine, results), indent=2) + "\n")
     if interrupted:
@@ -144,8 +144,8 @@ def notes(machine: dict[str, Any], results: Sequence[Result]) -> list[str]:
     said = []
     if machine["load_average"] > machine["cores"] / 2:
         said.append(
-            f"Others were using this machine (load average {machine['load_average']:.1f} before the race, "
-            f"{machine['cores']} cores): those with several processes suffer most."
+            f"The machine was busy before the race (load average {machine['load_average']:.1f}, "
+            f"{machine['cores']} cores): those with a process per env suffer most."
         )
     packages = [result.contender.package for result in results if result.absent == "not installed"]
     if packages:
