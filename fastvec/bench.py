@@ -111,8 +111,8 @@ def _sections(results: Sequence[Result]) -> list[list[Row]]:
     """The rows for each n, fastest first, then those that did not run."""
     sections = []
     for n in dict.fromkeys(result.n for result in results):
-        ran = [result for result in results if result.n == n and result.sps is not None]
-        ran.sort(key=lambda result: -result.sps.median)
+        speeds = [(result.sps.median, result) for result in results if result.n == n and result.sps is not None]
+        ran = [result for _, result in sorted(speeds, key=lambda pair: -pair[0])]
         absent = [result for result in results if result.n == n and result.sps is None]
         sections.append([_row(result, first=place == 0) for place, result in enumerate(ran + absent)])
     return sections
@@ -121,7 +121,7 @@ def _sections(results: Sequence[Result]) -> list[list[Row]]:
 def _row(result: Result, first: bool) -> Row:
     n = str(result.n) if first else ""
     if result.sps is None:
-        return Row((n, result.contender.title, "-", result.absent, ""), "faint")
+        return Row((n, result.contender.title, "-", result.absent or "", ""), "faint")
     title = result.contender.title
     threads = result.setting.get("num_threads")
     if threads is not None:
@@ -147,7 +147,8 @@ def notes(machine: dict[str, Any], results: Sequence[Result]) -> list[str]:
             f"The machine was busy before the race (load average {machine['load_average']:.1f}, "
             f"{machine['cores']} cores): those with a process per env suffer most."
         )
-    packages = [result.contender.package for result in results if result.absent == "not installed"]
+    missing = [result.contender for result in results if result.absent == "not installed"]
+    packages = [contender.package for contender in missing if contender.package is not None]
     if packages:
         said.append(f"To race those that are not installed: pip install {' '.join(dict.fromkeys(packages))}")
     return said

@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        return arguments.run(arguments)
+        code: int = arguments.run(arguments)
+        return code
     except KeyboardInterrupt:
         return 130
 

@@ -108,8 +108,12 @@ def _print_rich_table(title: str, columns: Sequence[Column], sections: Sequence[
     styles = {"strong": "bold green", "normal": "", "faint": "dim"}
     table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
     for column in columns:
-        justify = "right" if column.figures else "left"
-        table.add_column(column.heading, justify=justify, no_wrap=not column.wraps, overflow="fold")
+        table.add_column(
+            column.heading,
+            justify="right" if column.figures else "left",
+            no_wrap=not column.wraps,
+            overflow="fold",
+        )
     for section in sections:
         for row in section:
             table.add_row(*row.cells, style=styles[row.weight])

@@ -135,7 +135,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """
         return self._batch.step(actions, out)
 
-    def render(self) -> tuple[None, ...]:
+    def render(self) -> tuple[Any, ...]:
         """Warns that there is no render mode, as Gymnasium's envs do, and returns None for every lane."""
         self._batch.require_idle("render")
         gymnasium.logger.warn(f"render: this {self._id} env was made without a render_mode, and has nothing to show")
