@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode
-from rollout import lanes_of, make_oracle, make_single, play
+from rollout import lanes_of, make_oracle, make_single, play, sample_actions
 
 import fastvec
 from fastvec.registry import NATIVE_ENVS
@@ -196,6 +196,32 @@ def test_a10_a_step_after_a_reset_is_a_real_one(options):
     env.reset(options=options)
     _, rewards, _, _, _ = env.step([0, 1])
     assert rewards[0] == 1.0
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("env_id", NATIVE_ENVS)
+def test_a12_a_lanes_count_is_cleared_where_it_ended_and_nowhere_else(env_id, mode):
+    """Over half a million lane-steps, with the counts of steps read through get_state."""
+    n, steps, limit = 1000, 500, 60
+    env = fastvec.make(env_id, n=n, autoreset_mode=mode, max_episode_steps=limit)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    count, waiting, ends = np.zeros(n, np.int64), np.zeros(n, bool), 0
+    for _ in range(steps):
+        _, _, terminations, truncations, _ = env.step(sample_actions(env.single_action_space, (n,), rng))
+        count = np.where(waiting, 0, count + 1)
+        ended = terminations | truncations
+        assert (truncations == (count == limit)).all()
+        assert not (ended & waiting).any()
+        if mode == AutoresetMode.SAME_STEP:
+            count[ended] = 0
+        elif mode == AutoresetMode.DISABLED and ended.any():
+            env.reset(options={"reset_mask": ended})
+            count[ended] = 0
+        assert (env.get_state()["elapsed"] == count).all()
+        waiting = ended & (mode == AutoresetMode.NEXT_STEP)
+        ends += int(ended.sum())
+    assert ends > n
 
 
 LIMITS = {

@@ -116,24 +116,3 @@ def test_unchanged_code_becomes_native_and_back(entry_points, env_id):
     assert {each: gym.registry[each].vector_entry_point for each in GYMNASIUMS} == entry_points
     assert type(gym.make_vec(env_id, num_envs=2)) is before
     fastvec.unregister_vector_entry_points()
-
-
-@pytest.mark.parametrize("bad", ["CartPole-v2", "cartpole-v1", "Cartpole", "", "fastvec/CartPole-v9"])
-def test_an_unknown_id_is_refused(bad):
-    with pytest.raises(gym.error.NameNotFound) as caught:
-        fastvec.make(bad)
-    assert repr(bad) in str(caught.value)
-    if bad:
-        assert "CartPole-v1" in str(caught.value)
-
-
-@pytest.mark.parametrize("bad", [None, 5, ["CartPole-v1"]])
-def test_an_id_of_another_type_is_refused(bad):
-    with pytest.raises(TypeError, match="id"):
-        fastvec.make(bad)
-
-
-def test_an_unknown_keyword_is_refused_with_the_known_ones():
-    with pytest.raises(TypeError, match="gravitation") as caught:
-        fastvec.make("CartPole-v1", gravitation=1.0)
-    assert "sutton_barto_reward" in str(caught.value)

@@ -7,10 +7,11 @@ import threading
 import numpy as np
 import pytest
 from bits import assert_same_bits
-from rollout import make_single, play, sample_actions
+from rollout import lanes_of, make_single, play, sample_actions
 
 import fastvec
 from fastvec import _core
+from fastvec.registry import NATIVE_ENVS
 
 DEADLINE = 120  # seconds; only so that a hang is a failure
 HERE = [name for name, runs in _core.targets().items() if runs]
@@ -23,6 +24,9 @@ def count_threads():
     return len(list(pathlib.Path("/proc/self/task").iterdir()))
 
 
+VARIANTS = [(env_id, precision) for env_id, env in NATIVE_ENVS.items() for precision in _core.precisions(env.kernel)]
+
+
 def trajectory(env_id, mode, n=1030, **kwargs):
     """What 60 steps of n lanes give."""
     actions = sample_actions(make_single(env_id).action_space, (60, n), np.random.default_rng(5))
@@ -33,11 +37,13 @@ def trajectory(env_id, mode, n=1030, **kwargs):
 
 
 @pytest.mark.parametrize("target", HERE)
-def test_instruction_sets_change_nothing(env_id, mode, monkeypatch, target):
+@pytest.mark.parametrize("variant", VARIANTS, ids="-".join)
+def test_instruction_sets_change_nothing(variant, mode, monkeypatch, target):
+    env_id, precision = variant
     monkeypatch.setenv("FASTVEC_ISA", "baseline")
-    expected = trajectory(env_id, mode)
+    expected = trajectory(env_id, mode, precision=precision)
     monkeypatch.setenv("FASTVEC_ISA", target)
-    assert_same_bits(trajectory(env_id, mode), expected, target)
+    assert_same_bits(trajectory(env_id, mode, precision=precision), expected, target)
 
 
 def test_an_unknown_instruction_set_is_refused(env_id, monkeypatch):
@@ -147,6 +153,30 @@ def test_eight_python_threads_with_one_env(env_id):
     for _ in done:
         undisturbed.step(actions)
     assert_same_bits(env.step(actions)[:4], undisturbed.step(actions)[:4], f"after {len(done)} steps")
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 65])
+@pytest.mark.parametrize("variant", VARIANTS, ids="-".join)
+def test_the_first_lanes_are_the_same_whatever_n_in_any_precision(variant, mode, n):
+    env_id, precision = variant
+    actions = sample_actions(make_single(env_id).action_space, (60, 130), np.random.default_rng(5))
+    kwargs = {"autoreset_mode": mode, "max_episode_steps": 25, "precision": precision}
+    together = play(fastvec.make(env_id, n=130, **kwargs), actions, seed=3)
+    few = play(fastvec.make(env_id, n=n, **kwargs), actions[:, :n], seed=3)
+    assert_same_bits(few, lanes_of(together, slice(n)), f"n={n}")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids="-".join)
+def test_a_precision_changes_no_space_and_no_dtype(variant):
+    env_id, precision = variant
+    env, plain = fastvec.make(env_id, n=3, precision=precision), fastvec.make(env_id, n=3)
+    assert env.observation_space == plain.observation_space
+    assert env.action_space == plain.action_space
+    row = np.repeat(sample_actions(env.single_action_space, (1,), np.random.default_rng(0)), 3, axis=0)
+    results = [(each.reset(seed=0)[0], *each.step(row)[:4]) for each in (env, plain)]
+    for ours, theirs in zip(*results, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    assert all(column.dtype == precision for column in env.state.values())
 
 
 def test_precisions_that_an_env_has_not_are_refused(env_id):
