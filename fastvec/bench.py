@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastvec import measure, terminal
-from fastvec.contenders import CONTENDERS, REFERENCE, SEED
+from fastvec.contenders import CONTENDERS, NOT_INSTALLED, REFERENCE, SEED
 from fastvec.measure import Result
 from fastvec.terminal import Column, Row
 
@@ -147,7 +147,7 @@ def notes(machine: dict[str, Any], results: Sequence[Result]) -> list[str]:
             f"The machine was busy before the race (load average {machine['load_average']:.1f}, "
             f"{machine['cores']} cores): those with a process per env suffer most."
         )
-    missing = [result.contender for result in results if result.absent == "not installed"]
+    missing = [result.contender for result in results if result.absent == NOT_INSTALLED]
     packages = [contender.package for contender in missing if contender.package is not None]
     if packages:
         said.append(f"To race those that are not installed: pip install {' '.join(dict.fromkeys(packages))}")

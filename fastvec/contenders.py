@@ -22,6 +22,9 @@ SEED = 0
 # Whom every ratio is taken against.
 REFERENCE = "fastvec"
 
+# The one reason for being absent that the user can do something about.
+NOT_INSTALLED = "not installed"
+
 # A process for each env is a choice for a few slow envs; with more, a race only tells how badly a machine thrashes.
 MOST_PROCESSES = 8
 
@@ -59,7 +62,7 @@ class Contender:
     def absence(self, env_id: str, n: int) -> str | None:
         """Why this one cannot step n envs of that id, in a few words; None if it can."""
         if self.module is not None and importlib.util.find_spec(self.module) is None:
-            return "not installed"
+            return NOT_INSTALLED
         if self.process_per_env and n > MOST_PROCESSES:
             return f"up to n = {MOST_PROCESSES}"
         return None
