@@ -233,29 +233,45 @@ FV_INLINE double fv_vec_cos(double x, int64_t *outside)
     return cos_x;
 }
 
-/* pow(x, 2). libm's pow is within 0.522 units in the last place for these x (glibc's is within 0.51), so it may
- * differ from the rounded square only where the exact square lies closer than that to a rounding boundary. */
+/* pow(x, 2), which is not always x * x: pow is a little less exact than a product. libm's error is below 0.52 units
+ * in the last place for these x, so the two may differ only where the exact square lies within 0.02 of a boundary
+ * between two results; about one lane in 25 does, and is outside.
+ *
+ * That bound is glibc's own for pow, for exponents up to 2^128 either way: the error grows with them. Of powf every
+ * argument in this range was tried: no square that differs is farther than 0.0017 from a boundary. */
 FV_INLINE double fv_vec_square(double x, int64_t *outside)
 {
-    const double square = x * x;
-    const double error = fabs(fma(x, x, -square));
-    const int64_t magnitude = fv_bits(x) & INT64_MAX;
+    const double square = x * x, error = fabs(fma(x, x, -square));
     const double power_of_two = fv_from_bits(fv_bits(square) & 0x7ff0000000000000);
+    const int64_t magnitude = fv_bits(fabs(x)), lowest = fv_bits(0x1p-128), highest = fv_bits(0x1p128);
     *outside |= fv_bits(power_of_two * (0.48 * 0x1p-52) - error);
-    /* Below 2^-128 (but not zero) or above 2^128 the error of pow grows, and far out the test's own numbers underflow. */
-    *outside |= ((magnitude - fv_bits(0x1p-128)) & -magnitude) | (fv_bits(0x1p128) - magnitude);
+    *outside |= ((magnitude - lowest) & -magnitude) | (highest - magnitude); /* zero is not too low */
     return square;
 }
 
 FV_INLINE float fv_vec_squaref(float x, int64_t *outside)
 {
-    const float square = x * x;
-    const float error = fabsf(fmaf(x, x, -square));
-    const int32_t magnitude = fv_bits32(x) & INT32_MAX;
+    const float square = x * x, error = fabsf(fmaf(x, x, -square));
     const float power_of_two = fv_from_bits32(fv_bits32(square) & 0x7f800000);
+    const int32_t magnitude = fv_bits32(fabsf(x)), lowest = fv_bits32(0x1p-60f), highest = fv_bits32(0x1p60f);
     *outside |= fv_bits32(power_of_two * (0.48f * 0x1p-23f) - error);
-    *outside |= ((magnitude - fv_bits32(0x1p-32f)) & -magnitude) | (fv_bits32(0x1p32f) - magnitude);
+    *outside |= ((magnitude - lowest) & -magnitude) | (highest - magnitude);
     return square;
+}
+
+/* libm's, whatever the compiler is told: it would put x * x for a pow whose exponent it can see. */
+FV_INLINE double fv_libm_square(double x)
+{
+    double two = 2.0;
+    __asm__("" : "+m"(two));
+    return pow(x, two);
+}
+
+FV_INLINE float fv_libm_squaref(float x)
+{
+    float two = 2.0f;
+    __asm__("" : "+m"(two));
+    return powf(x, two);
 }
 
 #endif
