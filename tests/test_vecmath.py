@@ -208,6 +208,14 @@ def test_between_two_rows_of_the_table(loops, libm, function):
 
 
 @pytest.mark.parametrize("function", ["sin", "cos"])
+@pytest.mark.parametrize(("low", "high"), [(0.1259, 0.1261), (SMALL_LIMIT, 0.855469), (MIDDLE_LIMIT, 2.426265)])
+def test_close_to_the_limits(loops, libm, function, low, high):
+    """Between the limits as they are and as glibc's comments round them, it matters which are used."""
+    outside = assert_equal_where_inside(loops, libm, function, np.linspace(low, high, 200_000))
+    assert not outside.any()
+
+
+@pytest.mark.parametrize("function", ["sin", "cos"])
 def test_close_to_multiples_of_half_pi(loops, libm, function):
     multiples = np.concatenate([np.arange(1, 2000), np.geomspace(2000, 67_000_000, 2000).astype(int)])
     outside = assert_equal_where_inside(loops, libm, function, with_neighbours(multiples * HALF_PI, 4))
