@@ -44,6 +44,8 @@
 #define FV_IS_DISCRETE_(kind) FV_IS_DISCRETE_##kind
 #define FV_IS_DISCRETE(kind) FV_IS_DISCRETE_(kind)
 
+enum { FV_OUTSIDE = 2 }; /* a mark beside the flag in `terminations`, gone when the step is done */
+
 /* Both checks fold the whole array before they look, so that the loop vectorises; the lane is sought only then. */
 static int64_t fv_check_discrete(const int64_t *actions, int64_t n, int64_t low, int64_t count)
 {
@@ -131,79 +133,121 @@ FV_INLINE void FV(store_info)(const FV(info) *values, void *const *arrays, int64
     (void)array, (void)values, (void)arrays, (void)lane;
 }
 
-/* The step loop. Its last three arguments are constants wherever it is called: it is compiled once for each mix. */
-FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
-                              const int columns, const int returns, const int float32_action)
+/* What the loop holds of one lane, in registers. */
+typedef struct {
+    FV(state_view) s;
+    FV(params_view) p;
+#if FV_IS_DISCRETE(FV_ACTION)
+    int64_t action;
+#else
+    double action[FV_ACTION_WIDTH];
+#endif
+    fv_lane lane;
+    fv_outcome outcome;
+    FV(obs) obs;
+    FV(info) info;
+} FV(work);
+
+/* The env's functions, behind an argument that is never unused: where one is, clang rewrites the call and forgets that
+ * it stands in a loop of independent lanes, and a loop whose lanes read tables is no longer vectorised. */
+FV_INLINE void FV(advance)(FV(work) *w)
+{
+    w->outcome = FV(step)(&w->s.fields, w->action, &w->p.fields, &w->info, &w->lane);
+    FV(observe)(&w->s.fields, &w->p.fields, &w->obs, &w->lane);
+}
+
+/* The step loop; its last four arguments are constants wherever it is called. With `libm` 0 it returns a negative
+ * number if a lane had an argument that vecmath.h does not know: that lane's state and return are as they were, the
+ * rest it wrote is void, and FV_OUTSIDE marks it for step_outside. */
+FV_INLINE int64_t FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
+                                 const int columns, const int returns, const int float32_action, const int libm)
 {
     const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
     if (!columns)
         shared = *(const FV(params_view) *)b->params;
     const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
-#if FV_IS_DISCRETE(FV_ACTION)
-    const int64_t *actions = b->actions;
-#endif
+    int64_t any_outside = 0;
 #if !FV_DRAWS_IN_STEP
     FV_LANES
 #endif
     for (int64_t i = begin; i < end; i++) {
-        fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action};
-        FV(state_view) s;
-        FV(params_view) p = shared;
-        FV(obs) obs;
-        FV(info) info;
+        FV(work) w;
+        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
+                           .libm = libm};
 #if FV_DRAWS_IN_STEP
         if (b->pending[i])
             continue;
-        lane.rng = b->rng[i];
+        w.lane.rng = b->rng[i];
 #endif
-        FV(load)(&s, b, i);
+        FV(load)(&w.s, b, i);
+        const FV(state_view) before = w.s;
+        w.p = shared;
         if (columns)
-            FV(load_params)(&p, b, i);
+            FV(load_params)(&w.p, b, i);
 #if FV_IS_DISCRETE(FV_ACTION)
-        const int64_t action = actions[i];
+        w.action = ((const int64_t *)b->actions)[i];
 #else
-        double action[FV_ACTION_WIDTH];
         FV_UNROLL
         for (int k = 0; k < FV_ACTION_WIDTH; k++)
-            action[k] = float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
-                                       : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
+            w.action[k] = float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
+                                         : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
 #endif
-        const fv_outcome outcome = FV(step)(&s.fields, action, &p.fields, &info, &lane);
-        FV(store)(&s, b, i);
+        FV(advance)(&w);
+
+        const int outside = w.lane.outside < 0;
+        any_outside |= w.lane.outside;
+        FV_UNROLL
+        for (int k = 0; k < FV(num_state); k++)
+            w.s.at[k] = outside ? before.at[k] : w.s.at[k];
+        FV(store)(&w.s, b, i);
 #if FV_DRAWS_IN_STEP
-        b->rng[i] = lane.rng;
+        b->rng[i] = w.lane.rng;
 #endif
-        FV(observe)(&s.fields, &p.fields, &obs);
-        FV(store_obs)(&obs, b->obs, i);
-        FV(store_info)(&info, b->info, i);
-        b->rewards[i] = outcome.reward;
+        FV(store_obs)(&w.obs, b->obs, i);
+        FV(store_info)(&w.info, b->info, i);
+        b->rewards[i] = w.outcome.reward;
         if (returns)
-            b->returns[i] += outcome.reward;
-        b->terminations[i] = (uint8_t)(outcome.terminated != 0);
+            b->returns[i] += outside ? 0.0 : w.outcome.reward;
+        b->terminations[i] = (uint8_t)((w.outcome.terminated != 0) | (outside ? FV_OUTSIDE : 0));
         b->truncations[i] = (uint8_t)(b->start[i] <= oldest);
     }
+    return any_outside;
+}
+
+/* Steps the marked lanes by the C library's own functions: seldom called, and so compiled once for all mixes. */
+static __attribute__((noinline, cold, unused)) void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end,
+                                                                    int float32_action)
+{
+    for (int64_t i = begin; i < end; i++)
+        if (b->terminations[i] & FV_OUTSIDE)
+            FV(step_lanes)(b, i, i + 1, b->param_columns != NULL, b->returns != NULL, float32_action, 1);
+}
+
+FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, const int float32_action)
+{
+    /* A lane that draws must not be stepped twice. */
+    const int libm = !FV_VECMATH || FV_DRAWS_IN_STEP;
+    int64_t outside;
+    if (b->param_columns)
+        outside = FV(step_lanes)(b, begin, end, 1, b->returns != NULL, float32_action, libm);
+    else if (b->returns)
+        outside = FV(step_lanes)(b, begin, end, 0, 1, float32_action, libm);
+    else
+        outside = FV(step_lanes)(b, begin, end, 0, 0, float32_action, libm);
+    if (outside < 0)
+        FV(step_outside)(b, begin, end, float32_action);
 }
 
 static void FV(run_step)(const fv_batch *b, int64_t begin, int64_t end)
 {
-    if (b->param_columns)
-        FV(step_lanes)(b, begin, end, 1, b->returns != NULL, 0);
-    else if (b->returns)
-        FV(step_lanes)(b, begin, end, 0, 1, 0);
-    else
-        FV(step_lanes)(b, begin, end, 0, 0, 0);
+    FV(step_range)(b, begin, end, 0);
 }
 
 #if !FV_IS_DISCRETE(FV_ACTION)
 static void FV(run_step_float32)(const fv_batch *b, int64_t begin, int64_t end)
 {
-    if (b->param_columns)
-        FV(step_lanes)(b, begin, end, 1, b->returns != NULL, 1);
-    else if (b->returns)
-        FV(step_lanes)(b, begin, end, 0, 1, 1);
-    else
-        FV(step_lanes)(b, begin, end, 0, 0, 1);
+    FV(step_range)(b, begin, end, 1);
 }
 #endif
 
@@ -214,7 +258,8 @@ static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count
         p = *(const FV(params_view) *)b->params;
     for (int64_t j = 0; j < count; j++) {
         const int64_t i = lanes[j];
-        fv_lane lane = {.rng = b->rng[i], .options = options, .tables = b->tables, .table_sizes = b->table_sizes};
+        fv_lane lane = {.rng = b->rng[i], .options = options, .tables = b->tables, .table_sizes = b->table_sizes,
+                        .libm = 1};
         FV(state_view) s;
         FV(obs) obs;
         FV(info) info;
@@ -223,7 +268,7 @@ static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count
         FV(reset)(&s.fields, &p.fields, &info, &lane);
         b->rng[i] = lane.rng;
         FV(store)(&s, b, i);
-        FV(observe)(&s.fields, &p.fields, &obs);
+        FV(observe)(&s.fields, &p.fields, &obs, &lane);
         FV(store_obs)(&obs, b->obs, i);
         FV(store_info)(&info, b->info, i);
     }
@@ -235,12 +280,13 @@ static void FV(run_observe)(const fv_batch *b, int64_t begin, int64_t end)
     if (!b->param_columns)
         p = *(const FV(params_view) *)b->params;
     for (int64_t i = begin; i < end; i++) {
+        fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .libm = 1};
         FV(state_view) s;
         FV(obs) obs;
         FV(load)(&s, b, i);
         if (b->param_columns)
             FV(load_params)(&p, b, i);
-        FV(observe)(&s.fields, &p.fields, &obs);
+        FV(observe)(&s.fields, &p.fields, &obs, &lane);
         FV(store_obs)(&obs, b->obs, i);
     }
 }

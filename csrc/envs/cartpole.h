@@ -36,9 +36,9 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 
 FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
-    (void)info, (void)lane;
+    (void)info;
     const real force = action == 1 ? p->force_mag : -p->force_mag;
-    const real cos_theta = (real)fv_cos(s->theta), sin_theta = (real)fv_sin(s->theta);
+    const real cos_theta = (real)fv_cos_small(lane, s->theta), sin_theta = (real)fv_sin_small(lane, s->theta);
 
     const real temp = (force + p->polemass_length * (s->theta_dot * s->theta_dot) * sin_theta) / p->total_mass;
     const real theta_acc = (p->gravity * sin_theta - cos_theta * temp)
@@ -59,9 +59,9 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
     return (fv_outcome){.reward = p->sutton_barto_reward != 0 ? sutton_barto : 1.0, .terminated = fallen};
 }
 
-FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs)
+FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs, fv_lane *lane)
 {
-    (void)p;
+    (void)p, (void)lane;
     obs->state[0] = (float)s->x;
     obs->state[1] = (float)s->x_dot;
     obs->state[2] = (float)s->theta;
