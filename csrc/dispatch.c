@@ -4,10 +4,12 @@
 #include <string.h>
 
 extern const fv_kernel *const fv_kernels_baseline[];
+int fv_check_vecmath_baseline(fv_difference *);
 static int always(void) { return 1; }
 
 #if defined(__x86_64__)
 extern const fv_kernel *const fv_kernels_avx2[], *const fv_kernels_avx512[];
+int fv_check_vecmath_avx2(fv_difference *), fv_check_vecmath_avx512(fv_difference *);
 /* Features by name: a "level" also asks for what the kernels do not use. */
 static int has_avx2(void)
 {
@@ -24,12 +26,13 @@ static const struct {
     const char *name;
     int (*runs_here)(void);
     const fv_kernel *const *kernels;
+    int (*check)(fv_difference *);
 } targets[] = {
 #if defined(__x86_64__)
-    {"avx512", has_avx512, fv_kernels_avx512},
-    {"avx2", has_avx2, fv_kernels_avx2},
+    {"avx512", has_avx512, fv_kernels_avx512, fv_check_vecmath_avx512},
+    {"avx2", has_avx2, fv_kernels_avx2, fv_check_vecmath_avx2},
 #endif
-    {"baseline", always, fv_kernels_baseline},
+    {"baseline", always, fv_kernels_baseline, fv_check_vecmath_baseline},
 };
 
 enum { NUM_TARGETS = sizeof(targets) / sizeof(targets[0]) };
@@ -42,6 +45,11 @@ const char *fv_target_name(int index)
 int fv_target_runs_here(int index)
 {
     return targets[index].runs_here();
+}
+
+int fv_target_matches_libm(int index, fv_difference *first)
+{
+    return targets[index].check(first);
 }
 
 const fv_kernel *fv_find_kernel(int target, const char *name, fv_dtype real)

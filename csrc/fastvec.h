@@ -53,6 +53,8 @@ typedef struct fv_batch {
     void *info[FV_MAX_ARRAYS];
     double *rewards;
     uint8_t *terminations, *truncations;
+
+    int32_t libm; /* 1: take sines and the like from the C library alone, for vecmath.h has other bits (vecmath_check.h) */
 } fv_batch;
 
 typedef struct fv_kernel {

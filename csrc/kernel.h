@@ -158,7 +158,7 @@ FV_INLINE void FV(advance)(FV(work) *w)
 
 /* The step loop; its last four arguments are constants wherever it is called. With `libm` 0 it returns a negative
  * number if a lane had an argument that vecmath.h does not know: that lane's state and return are as they were, the
- * rest it wrote is void, and FV_OUTSIDE marks it for step_outside. */
+ * rest it wrote is void, and FV_OUTSIDE marks it for step_by_libm. */
 FV_INLINE int64_t FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
                                  const int columns, const int returns, const int float32_action, const int libm)
 {
@@ -215,13 +215,17 @@ FV_INLINE int64_t FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t e
     return any_outside;
 }
 
-/* Steps the marked lanes by the C library's own functions: seldom called, and so compiled once for all mixes. */
-static __attribute__((noinline, cold, unused)) void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end,
-                                                                    int float32_action)
+/* Steps the marked lanes, or all if the batch says so, by the C library's own functions. Seldom called, and so
+ * compiled once for all mixes. */
+static __attribute__((noinline, unused)) void FV(step_by_libm)(const fv_batch *b, int64_t begin, int64_t end,
+                                                               int float32_action)
 {
-    for (int64_t i = begin; i < end; i++)
-        if (b->terminations[i] & FV_OUTSIDE)
-            FV(step_lanes)(b, i, i + 1, b->param_columns != NULL, b->returns != NULL, float32_action, 1);
+    int64_t stop;
+    for (int64_t i = begin; i < end; i = stop) {
+        stop = b->libm ? end : i + 1;
+        if (b->libm || b->terminations[i] & FV_OUTSIDE)
+            FV(step_lanes)(b, i, stop, b->param_columns != NULL, b->returns != NULL, float32_action, 1);
+    }
 }
 
 FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, const int float32_action)
@@ -229,14 +233,16 @@ FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, con
     /* A lane that draws must not be stepped twice. */
     const int libm = !FV_VECMATH || FV_DRAWS_IN_STEP;
     int64_t outside;
-    if (b->param_columns)
+    if (!libm && b->libm)
+        outside = FV_SIGN_BIT;
+    else if (b->param_columns)
         outside = FV(step_lanes)(b, begin, end, 1, b->returns != NULL, float32_action, libm);
     else if (b->returns)
         outside = FV(step_lanes)(b, begin, end, 0, 1, float32_action, libm);
     else
         outside = FV(step_lanes)(b, begin, end, 0, 0, float32_action, libm);
     if (outside < 0)
-        FV(step_outside)(b, begin, end, float32_action);
+        FV(step_by_libm)(b, begin, end, float32_action);
 }
 
 static void FV(run_step)(const fv_batch *b, int64_t begin, int64_t end)

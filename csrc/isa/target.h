@@ -1,6 +1,9 @@
 /* All envs for one instruction set, in every scalar type they allow. Included once by each isa/<target>.c, which names
  * itself in FV_TARGET and, if it is not the compiler's default, its instructions in FV_INSTRUCTIONS. */
-#ifdef FV_INSTRUCTIONS
+#ifndef FV_INSTRUCTIONS
+#define FV_VECMATH 0 /* what the compiler's default target has is for no one to know */
+#else
+#define FV_VECMATH 1
 #define FV_PRAGMA_(...) _Pragma(#__VA_ARGS__)
 #define FV_PRAGMA(...) FV_PRAGMA_(__VA_ARGS__)
 /* clang accepts gcc's pragma and does nothing. */
@@ -10,6 +13,8 @@ FV_PRAGMA(clang attribute push(__attribute__((target(FV_INSTRUCTIONS))), apply_t
 FV_PRAGMA(GCC target(FV_INSTRUCTIONS))
 #endif
 #endif
+
+#include "../vecmath_check.h"
 
 #define real double
 #define FV_REAL_NAME float64
@@ -33,6 +38,14 @@ extern const fv_kernel *const FV_KERNELS(FV_TARGET)[];
 const fv_kernel *const FV_KERNELS(FV_TARGET)[] = {
     FV_ENVS(FV_FLOAT64_ENTRY_) FV_FLOAT32_ENVS(FV_FLOAT32_ENTRY_) NULL,
 };
+
+#define FV_CHECK_NAME_(target) fv_check_vecmath_##target
+#define FV_CHECK_NAME(target) FV_CHECK_NAME_(target)
+int FV_CHECK_NAME(FV_TARGET)(fv_difference *first);
+int FV_CHECK_NAME(FV_TARGET)(fv_difference *first)
+{
+    return fv_vecmath_matches_libm(first);
+}
 
 #if defined(FV_INSTRUCTIONS) && defined(__clang__)
 #pragma clang attribute pop
