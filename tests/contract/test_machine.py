@@ -89,6 +89,7 @@ def _step_in_child(env, actions, results):
     results.put([array.tobytes() for array in env.step(actions)[:4]])
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_a_forked_child_steps_on(env_id):
     """The parent's threads are not in the child: it must neither hang nor give anything else."""
     env = fastvec.make(env_id, n=MANY, num_threads=2)
