@@ -164,7 +164,7 @@ FV_INLINE int64_t FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t e
 {
     const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
-    if (!columns)
+    if (!columns && FV(num_params) > 0)
         shared = *(const FV(params_view) *)b->params;
     const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
     int64_t any_outside = 0;
@@ -260,7 +260,7 @@ static void FV(run_step_float32)(const fv_batch *b, int64_t begin, int64_t end)
 static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count, const double *options)
 {
     FV(params_view) p = {0};
-    if (!b->param_columns)
+    if (!b->param_columns && FV(num_params) > 0)
         p = *(const FV(params_view) *)b->params;
     for (int64_t j = 0; j < count; j++) {
         const int64_t i = lanes[j];
@@ -283,7 +283,7 @@ static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count
 static void FV(run_observe)(const fv_batch *b, int64_t begin, int64_t end)
 {
     FV(params_view) p = {0};
-    if (!b->param_columns)
+    if (!b->param_columns && FV(num_params) > 0)
         p = *(const FV(params_view) *)b->params;
     for (int64_t i = begin; i < end; i++) {
         fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .libm = 1};
