@@ -3,8 +3,13 @@
  * #include goes between #ifndef FV_FLOAT32_ONLY and #endif. */
 #include "counter.h"
 #include "cartpole.h"
+#ifndef FV_FLOAT32_ONLY
+#include "tabular.h"
+#include "taxi.h"
+#include "blackjack.h"
+#endif
 
 #undef FV_ENVS
 #undef FV_FLOAT32_ENVS
-#define FV_ENVS(ENV) ENV(counter) ENV(cartpole)
+#define FV_ENVS(ENV) ENV(counter) ENV(cartpole) ENV(tabular) ENV(taxi) ENV(blackjack)
 #define FV_FLOAT32_ENVS(ENV) ENV(counter) ENV(cartpole)
