@@ -186,6 +186,7 @@ cdef class Batch:
         n: number of lanes.
         parameters: the kernel's parameters, one number each, in its order (kernel_info).
         tables: read-only arrays that the kernel's lanes share, in its order.
+        state_ranges: state column name -> (least, greatest) of those that hold integers in a range and nothing else.
         obs_shapes: the shape of one lane's part of each observation array.
         action_low, action_count: the first Discrete action and how many there are; (0, 0) for Box actions.
         action_shape: the shape of one lane's action.
@@ -206,6 +207,7 @@ cdef class Batch:
     cdef cnp.ndarray parameters      # one value each
     cdef cnp.ndarray parameter_columns  # None, or (num_params, stride)
     cdef tuple tables
+    cdef dict state_ranges
     cdef tuple layouts               # one Layout for each array that a step returns: observations, rewards, flags
     cdef Layout action_layout, action_layout_float32
     cdef int64_t action_low, action_count
@@ -221,16 +223,16 @@ cdef class Batch:
     cdef readonly bint closed
     cdef readonly str target, label, precision, autoreset_mode
 
-    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple tables, tuple obs_shapes, int64_t action_low,
-                  int64_t action_count, tuple action_shape, limit, str autoreset_mode, bint copy,
-                  bint episode_stats, int num_threads, str label):
+    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple tables,
+                  dict state_ranges, tuple obs_shapes, int64_t action_low, int64_t action_count, tuple action_shape,
+                  limit, str autoreset_mode, bint copy, bint episode_stats, int num_threads, str label):
         cdef const fv_kernel *k = _find_kernel(target, kernel, precision)
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
         self.target = target
-        self.arguments = (kernel, precision, n, parameters, tables, obs_shapes, action_low, action_count, action_shape, limit,
-                          autoreset_mode, copy, episode_stats, num_threads, label)
+        self.arguments = (kernel, precision, n, parameters, tables, state_ranges, obs_shapes, action_low, action_count,
+                          action_shape, limit, autoreset_mode, copy, episode_stats, num_threads, label)
         e.kernel = k
         e.autoreset = AUTORESET_MODES[autoreset_mode]
         e.num_threads = num_threads
@@ -258,6 +260,7 @@ cdef class Batch:
         self.info_layouts = tuple([
             Layout(k.info[i].name.decode(), <object>(n, k.info[i].width) if k.info[i].width > 1 else <object>(n,),
                    TYPENUM[<int>k.info[i].dtype]) for i in range(k.num_info)])
+        self.state_ranges = state_ranges
         self._lay_out_columns(episode_stats)
         self.kept = None if copy else self._outputs()
         if e.autoreset == FV_SAME_STEP:
@@ -659,8 +662,34 @@ cdef class Batch:
 
     @property
     def state(self):
-        """The state columns by name: views (n,) of the lanes themselves. Writing to one moves the lanes."""
-        return dict(self.columns)
+        """The state columns by name: views (n,) of the lanes themselves. Writing to one moves the lanes.
+
+        Those in `state_ranges` cannot be written to: kernels count on their values.
+        """
+        views = dict(self.columns)
+        for name in self.state_ranges:
+            views[name] = views[name].view()
+            views[name].flags.writeable = False
+        return views
+
+    def set_columns(self, dict values):
+        """Sets state columns, name -> numbers (n,); all of them, or none if one is out of its range."""
+        self._enter_unstarted("set_attr")
+        for name, numbers in values.items():
+            self._check_range("set_attr", name, numbers)
+        for name, numbers in values.items():
+            self.columns[name][:] = numbers
+
+    cdef _check_range(self, str call, str name, numbers):
+        """Raises if some lane's number is none that the state column may hold."""
+        if name not in self.state_ranges:
+            return
+        low, high = self.state_ranges[name]
+        bad = ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))  # NaN is bad, too
+        if bad.any():
+            lane = np.argmax(bad)
+            raise ValueError(f"{call}: {name} of lane {lane} is {numbers[lane]:g}; {self.label} takes integers "
+                             f"from {low} to {high}; no lane has changed")
 
     def get_state(self):
         """A copy of all that the future of the lanes depends on, as a dict of arrays and numbers."""
@@ -690,7 +719,8 @@ cdef class Batch:
         """Continues from what get_state() of an env of the same id, n and mode returned; otherwise nothing changes.
 
         Raises:
-            ValueError: if the state is of another env, n, mode or version, or a part of it is not what it was.
+            ValueError: if the state is of another env, n, mode or version, a part of it is not what it was, or a state
+                column has a value out of its range.
         """
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
@@ -708,6 +738,8 @@ cdef class Batch:
                              f"{own['returns'] is not None} in this env")
         columns = {name: _same_kind(f"columns[{name!r}]", state["columns"].get(name), column)
                    for name, column in self.columns.items()}
+        for name, column in columns.items():
+            self._check_range("set_state", name, column)
         names = ["streams", "elapsed", "pending", "parameters"]
         if self.returns is not None:
             names += ["returns", "seconds"]

@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
 from fastvec.machine import chosen_target, default_num_threads, usable_cores
+from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
 # Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
@@ -61,39 +62,25 @@ def make(
         ValueError: for arguments out of range.
     """
     native = registry.find(id)
-    n = _checked_count("num_envs (n)", n)
-    mode = _checked_mode(autoreset_mode)
-    if max_episode_steps is not None and max_episode_steps != -1:
-        max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
+    n = checked_count("num_envs (n)", n)
+    mode = checked_mode(autoreset_mode)
+    max_episode_steps = checked_limit(max_episode_steps)
     spec = gymnasium.spec(native.gymnasium_id)
     _check_keywords(native, spec, env_kwargs)
     env = gymnasium.make(spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **env_kwargs)
     limit = spec.max_episode_steps if max_episode_steps is None else max_episode_steps
-    _, parameter_names, _, _ = kernel_info(native.kernel)
-    observation_space, action_space = env.observation_space, env.action_space
-    spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
-    actions = (int(action_space.start), int(action_space.n)) if isinstance(action_space, Discrete) else (0, 0)
-    batch = Batch(
-        chosen_target(),
-        native.kernel,
-        _checked_precision(native, precision),
+    vec_env = assemble(
+        native,
+        env,
+        native.tables(env.unwrapped),
         n,
-        tuple(
-            parameter.encode(getattr(env.unwrapped, parameter.attribute))
-            for parameter in map(native.parameter, parameter_names)
-        ),
-        (),
-        tuple(space.shape or () for space in spaces),
-        *actions,
-        action_space.shape or (),
-        None if limit == -1 else limit,
-        mode.value,
-        bool(copy),
-        bool(episode_stats),
-        _checked_threads(num_threads),
-        native.id,
+        mode,
+        limit,
+        copy=copy,
+        episode_stats=episode_stats,
+        num_threads=num_threads,
+        precision=precision,
     )
-    vec_env = VecEnv(batch, native, env, n, mode)
     options = {
         "max_episode_steps": max_episode_steps,
         "copy": copy,
@@ -106,7 +93,56 @@ def make(
     return vec_env
 
 
-def _checked_count(name: str, value: Any) -> int:
+def assemble(
+    native: registry.NativeEnv,
+    env: gymnasium.Env[Any, Any],
+    tables: Tables,
+    n: int,
+    mode: AutoresetMode,
+    limit: int | None,
+    *,
+    copy: bool,
+    episode_stats: bool,
+    num_threads: int | None,
+    precision: str,
+) -> VecEnv:
+    """Makes a VecEnv of what has been checked already; num_threads and precision are checked here.
+
+    Args:
+        native: the kernel, and how its parameters and ranges follow from ``env``.
+        env: one ordinary env, with the spaces, metadata and attributes of a lane.
+        tables: what all lanes of the kernel read.
+        n: number of lanes.
+        mode: what happens when an episode ends.
+        limit: steps after which an episode is truncated; None or -1 for none.
+        copy: as in :func:`make`, and so are the others.
+    """
+    _, parameter_names, _, _ = kernel_info(native.kernel)
+    observation_space, action_space = env.observation_space, env.action_space
+    spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
+    actions = (int(action_space.start), int(action_space.n)) if isinstance(action_space, Discrete) else (0, 0)
+    batch = Batch(
+        chosen_target(),
+        native.kernel,
+        _checked_precision(native, precision),
+        n,
+        tuple(parameter.read(env.unwrapped) for parameter in map(native.parameter, parameter_names)),
+        tables,
+        dict(native.state_ranges(env.unwrapped)),
+        tuple(space.shape or () for space in spaces),
+        *actions,
+        action_space.shape or (),
+        None if limit == -1 else limit,
+        mode.value,
+        bool(copy),
+        bool(episode_stats),
+        _checked_threads(num_threads),
+        native.id,
+    )
+    return VecEnv(batch, native, env, n, mode)
+
+
+def checked_count(name: str, value: Any) -> int:
     """A count as a Python int: an int or a NumPy integer above zero."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} is {value!r}, {type(value).__name__}: expected an int from 1")
@@ -115,9 +151,16 @@ def _checked_count(name: str, value: Any) -> int:
     return int(value)
 
 
+def checked_limit(max_episode_steps: Any) -> int | None:
+    """The argument max_episode_steps: None, -1 or an int above zero."""
+    if max_episode_steps is None:
+        return None
+    return -1 if max_episode_steps == -1 else checked_count("max_episode_steps", max_episode_steps)
+
+
 def _checked_threads(num_threads: int | None) -> int:
     """The threads that a step may use: what was asked for, but no more than there are cores for this process."""
-    asked = default_num_threads() if num_threads is None else _checked_count("num_threads", num_threads)
+    asked = default_num_threads() if num_threads is None else checked_count("num_threads", num_threads)
     return min(asked, usable_cores())
 
 
@@ -128,7 +171,7 @@ def _checked_precision(native: registry.NativeEnv, precision: str) -> str:
     return precision
 
 
-def _checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
+def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
     try:
         return AutoresetMode(mode)
     except ValueError:

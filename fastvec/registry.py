@@ -9,6 +9,8 @@ from typing import Any
 
 import gymnasium
 
+from fastvec.tables import Tables, tables_of_env, tables_of_taxi
+
 
 def number(value: Any) -> float:
     """The value as a kernel's parameter.
@@ -24,10 +26,23 @@ def number(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Parameter:
-    """How a kernel's parameter, a number, follows from an attribute of the ordinary env."""
+    """How a kernel's parameter, a number, follows from an attribute of the ordinary env.
+
+    Attributes:
+        attribute: its name.
+        encode: from its value to the number.
+        default: the value where the env has no such attribute, as in some version of Gymnasium; None if all have it.
+    """
 
     attribute: str
     encode: Callable[[Any], float] = number
+    default: Any = None
+
+    def read(self, env: Any) -> float:
+        """The kernel's number for this ordinary env."""
+        return self.encode(
+            getattr(env, self.attribute) if self.default is None else getattr(env, self.attribute, self.default)
+        )
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,9 @@ class NativeEnv:
         parameters: those kernel parameters that are not a number in an attribute of the same name.
         state: attributes of the ordinary env that hold the state: the columns each is made of, and its type.
         entry_point: the ordinary env's class, where it is fastvec's own.
+        tables: from the ordinary env to the arrays that all lanes of the kernel read.
+        state_ranges: from the ordinary env to the least and greatest value of those state columns that hold integers
+            with a meaning, such as the number of a state; no other value can be set in them.
     """
 
     id: str
@@ -49,6 +67,8 @@ class NativeEnv:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     state: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = field(default_factory=dict)
     entry_point: str | None = None
+    tables: Callable[[Any], Tables] = lambda env: ()
+    state_ranges: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda env: {}
 
     def parameter(self, name: str) -> Parameter:
         """How the kernel parameter of that name follows from the ordinary env."""
@@ -63,6 +83,42 @@ CARTPOLE: dict[str, Any] = {
     "state": {"state": (("x", "x_dot", "theta", "theta_dot"), lambda values: values)},
 }
 
+
+def truth(value: Any) -> float:
+    """What a flag is as a kernel's parameter."""
+    return 1.0 if value else 0.0
+
+
+def states_in_range(env: Any) -> dict[str, tuple[int, int]]:
+    """The range of ``s``, the number of a state."""
+    return {"s": (0, int(env.observation_space.n) - 1)}
+
+
+TABULAR: dict[str, Any] = {"tables": tables_of_env, "state_ranges": states_in_range}
+TAXI: dict[str, Any] = {
+    "parameters": {
+        "fickle_passenger": Parameter("fickle_passenger", truth),
+        "fickle_probability": Parameter("fickle_probability", default=0.3),  # Taxi-v3 has the number in its code
+    },
+    "state": {"fickle_step": (("fickle_step",), bool)},
+    "tables": tables_of_taxi,
+    "state_ranges": lambda env: {**states_in_range(env), "fickle_step": (0, 1)},
+}
+BLACKJACK: dict[str, Any] = {
+    "parameters": {"natural": Parameter("natural", truth), "sab": Parameter("sab", truth)},
+    # The most that a hand comes to: 21, or the 16 of a dealer, and a ten. Before the first reset all are 0.
+    "state_ranges": lambda env: {
+        "player_sum": (0, 31),
+        "player_has_ace": (0, 1),
+        "player_cards": (0, 22),
+        "dealer_sum": (0, 26),
+        "dealer_has_ace": (0, 1),
+        "dealer_card": (0, 10),
+        "dealer_suit": (0, 3),
+        "dealer_face": (0, 2),
+    },
+}
+
 NATIVE_ENVS = {
     env.id: env
     for env in (
@@ -75,8 +131,20 @@ NATIVE_ENVS = {
             state={"count": (("count",), int)},
             entry_point="fastvec.counter:CounterEnv",
         ),
+        NativeEnv("FrozenLake-v1", "tabular", "FrozenLake-v1", **TABULAR),
+        NativeEnv("FrozenLake8x8-v1", "tabular", "FrozenLake8x8-v1", **TABULAR),
+        NativeEnv("CliffWalking-v1", "tabular", "CliffWalking-v1", **TABULAR),
+        NativeEnv("CliffWalkingSlippery-v1", "tabular", "CliffWalkingSlippery-v1", **TABULAR),
+        NativeEnv("Taxi-v3", "taxi", "Taxi-v3", **TAXI),
+        NativeEnv("Taxi-v4", "taxi", "Taxi-v4", **TAXI),
+        NativeEnv("Blackjack-v1", "blackjack", "Blackjack-v1", **BLACKJACK),
     )
+    # Taxi-v4 came with Gymnasium 1.3, and Taxi-v3 went.
+    if env.entry_point is not None or env.gymnasium_id in gymnasium.registry
 }
+
+# What from_tables makes; no id of make().
+FROM_TABLES = NativeEnv("from_tables", "tabular", "", state_ranges=states_in_range)
 
 
 def find(id: str) -> NativeEnv:
@@ -94,3 +162,8 @@ def find(id: str) -> NativeEnv:
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(NATIVE_ENVS)}"
         raise gymnasium.error.NameNotFound(f"{id!r} has no native env; {hint}")
     return NATIVE_ENVS[name]
+
+
+def of_vec_env(id: str) -> NativeEnv:
+    """The native env that a VecEnv of this id was made of."""
+    return FROM_TABLES if id == FROM_TABLES.id else NATIVE_ENVS[id]

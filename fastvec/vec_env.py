@@ -195,7 +195,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             values: a list or tuple has a value for each lane; anything else is the value for all.
 
         Raises:
-            ValueError: for a list or tuple of the wrong length. Nothing has changed.
+            ValueError: for a list or tuple of the wrong length, and for a state that is none of the env's, with the
+                lane. Nothing has changed.
             TypeError: for a value that is not a number where one is needed. Nothing has changed.
             AttributeError: for a name that lanes do not have, and for one that cannot be set.
         """
@@ -256,20 +257,18 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 f"set_attr({name!r}) of {self._id}: expected {len(columns)} number{'s' if len(columns) > 1 else ''} "
                 f"({', '.join(columns)}) a lane, got {each[0]!r} in lane 0"
             ) from None
-        self._batch.require_idle("set_attr")
-        for i, column in enumerate(columns):
-            self._batch.state[column][:] = rows[:, i]
+        self._batch.set_columns({column: rows[:, i] for i, column in enumerate(columns)})
 
     def _parameter_attributes(self) -> dict[str, tuple[int, registry.Parameter]]:
         """Attribute of the ordinary env -> the kernel's parameter that follows it."""
-        native = registry.NATIVE_ENVS[self._id]
+        native = registry.of_vec_env(self._id)
         parameters = [native.parameter(name) for name in kernel_info(self._kernel)[1]]
         return {parameter.attribute: (index, parameter) for index, parameter in enumerate(parameters)}
 
     def _state_attributes(self) -> dict[str, tuple[tuple[str, ...], Callable[[Any], Any]]]:
         """Attributes of the ordinary env that hold state, and each column: the columns it is made of, and its type."""
         columns: dict[str, Any] = {name: ((name,), lambda value: value) for name in self._batch.state}
-        return {**columns, **registry.NATIVE_ENVS[self._id].state}
+        return {**columns, **registry.of_vec_env(self._id).state}
 
     def _no_attribute(self, call: str, name: str) -> AttributeError:
         known = sorted({*self._attributes, *self._state_attributes(), *COMMON_ATTRIBUTES})
@@ -281,7 +280,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     def state(self) -> Mapping[str, npt.NDArray[Any]]:
         """The state columns by name, each a view (num_envs,) of the lanes themselves: writing to one moves them.
 
-        The views stay valid after ``close``.
+        Columns that may only hold certain integers, such as the number of a state, are read-only; ``set_attr`` sets
+        them. The views stay valid after ``close``.
         """
         return MappingProxyType(self._batch.state)
 
