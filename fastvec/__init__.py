@@ -8,6 +8,7 @@ from fastvec.gymnasium_registry import (
     unregister_vector_entry_points,
 )
 from fastvec.headers import get_include
+from fastvec.mdp import from_tables
 from fastvec.vec_env import VecEnv
 
 __version__ = "0.1.0"
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CounterEnv",
     "VecEnv",
+    "from_tables",
     "get_include",
     "make",
     "register_vector_entry_points",
