@@ -37,9 +37,22 @@ class Difference:
 
 
 def _compare_final_obs(ours: dict[str, Any], theirs: dict[str, Any], where: str) -> None:
-    assert isinstance(ours["final_obs"], np.ndarray), f"{where}['final_obs'] is a {type(ours['final_obs']).__name__}"
+    is_tuple = isinstance(ours["final_obs"], tuple)
+    parts = ours["final_obs"] if is_tuple else (ours["final_obs"],)
+    for part in parts:
+        assert isinstance(part, np.ndarray), f"{where}['final_obs'] is a {type(part).__name__}"
     for lane in np.flatnonzero(theirs["_final_obs"]):
-        assert_same_bits(ours["final_obs"][lane], theirs["final_obs"][lane], f"{where}['final_obs'][{lane}]")
+        expected = theirs["final_obs"][lane] if is_tuple else (theirs["final_obs"][lane],)
+        # A single env's Discrete observation is a Python int, and int64 in a batch.
+        expected = [np.int64(part) if isinstance(part, int) else part for part in expected]
+        assert_same_bits([part[lane] for part in parts], expected, f"{where}['final_obs'][{lane}]")
+
+
+def _compare_prob(ours: dict[str, Any], theirs: dict[str, Any], where: str) -> None:
+    """SyncVectorEnv's array is int64 where the first lane's probability is the int 1, and cuts the others off."""
+    assert ours["prob"].dtype == np.float64, f"{where}['prob']: dtype {ours['prob'].dtype}, expected float64"
+    assert theirs["prob"].dtype in (np.float64, np.int64), f"{where}['prob']: {theirs['prob'].dtype} in SyncVectorEnv"
+    assert_same_bits(ours["prob"].astype(theirs["prob"].dtype), theirs["prob"], f"{where}['prob']")
 
 
 DIFFERENCES = (
@@ -47,6 +60,11 @@ DIFFERENCES = (
         "final_obs",
         "One array with a row a lane, instead of n Python objects; rows count where _final_obs is true.",
         _compare_final_obs,
+    ),
+    Difference(
+        "prob",
+        "Always float64, instead of the type that the first lane's has in that call.",
+        _compare_prob,
     ),
 )
 

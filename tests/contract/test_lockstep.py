@@ -9,14 +9,14 @@ from rollout import make_oracle
 import fastvec
 
 
-@pytest.mark.parametrize("limit", [None, 1, 7, -1])
+@pytest.mark.parametrize("limit", [None, 1, 3, -1])
 def test_equals_sync_vector_env(env_id, mode, limit):
     counts = run_lockstep(
         lambda: fastvec.make(env_id, n=5, autoreset_mode=mode, max_episode_steps=limit),
         lambda: make_oracle(env_id, 5, mode, max_episode_steps=limit),
         seeds=(0, [11, 3, 2**40, 0, 2**130]),
     )
-    if limit in (1, 7):
+    if limit in (1, 3):
         assert counts["truncated"] > 0
 
 
