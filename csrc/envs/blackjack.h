@@ -86,9 +86,9 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
     return (fv_outcome){.reward = reward, .terminated = 1};
 }
 
-FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs)
+FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs, fv_lane *lane)
 {
-    (void)p;
+    (void)p, (void)lane;
     obs->player[0] = FV(total)(s->player_sum, s->player_has_ace);
     obs->dealer[0] = s->dealer_card;
     obs->ace[0] = FV(usable_ace)(s->player_sum, s->player_has_ace);

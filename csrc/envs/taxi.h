@@ -57,9 +57,9 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
     return (fv_outcome){.reward = drawn->reward, .terminated = drawn->terminated};
 }
 
-FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs)
+FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs, fv_lane *lane)
 {
-    (void)p;
+    (void)p, (void)lane;
     obs->s[0] = s->s;
 }
 
