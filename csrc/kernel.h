@@ -3,7 +3,11 @@
  * Included at the end of every env file, once per scalar type. The env's structs have fields of one type only, so
  * a struct and an array of that many elements are two views of the same bytes; the loops below load a struct
  * from its columns, call the env's function, which is inlined, and store it back. Compilers keep the structs in
- * registers and vectorise the loop over lanes. Time limit, return counting and flags are part of that loop. */
+ * registers and vectorise the loop over lanes.
+ *
+ * The vectorised words of lane.h (fv_sin and so on) do not know every argument. A lane that met one they do not know is
+ * outside: the loop leaves its state as it was, and the lane is stepped again, alone, before the loop goes on to the
+ * next block. Env files need not know of it. */
 
 #if !defined(FV_STATE_NAMES) || !defined(FV_PARAM_NAMES) || !defined(FV_ACTION)
 #error "an env file defines FV_NAME, FV_STATE_NAMES, FV_PARAM_NAMES, FV_OBS and FV_ACTION"
@@ -24,12 +28,17 @@
 #ifndef FV_LANES_PER_THREAD
 #define FV_LANES_PER_THREAD 16384 /* at some 5 ns a lane, twice what waking a thread takes */
 #endif
+#ifndef FV_LONG_STEP
+#define FV_LONG_STEP 0 /* 1: one lane's step has more values at a time than a CPU has registers (Acrobot, not CartPole) */
+#endif
 #ifndef FV_DRAWS_IN_STEP
 #define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
 #endif
 
 #ifndef FV_KERNEL_H
 #define FV_KERNEL_H
+#include <string.h>
+
 /* The promise that lanes do not depend on each other: columns and outputs of a batch never overlap. */
 #if defined(__clang__)
 #define FV_LANES _Pragma("clang loop vectorize(assume_safety)")
@@ -44,7 +53,7 @@
 #define FV_IS_DISCRETE_(kind) FV_IS_DISCRETE_##kind
 #define FV_IS_DISCRETE(kind) FV_IS_DISCRETE_(kind)
 
-enum { FV_OUTSIDE = 2 }; /* a mark beside the flag in `terminations`, gone when the step is done */
+enum { FV_BLOCK = 256 }; /* lanes that the step loop does before their flags are looked at */
 
 /* Both checks fold the whole array before they look, so that the loop vectorises; the lane is sought only then. */
 static int64_t fv_check_discrete(const int64_t *actions, int64_t n, int64_t low, int64_t count)
@@ -133,10 +142,20 @@ FV_INLINE void FV(store_info)(const FV(info) *values, void *const *arrays, int64
     (void)array, (void)values, (void)arrays, (void)lane;
 }
 
-/* What the loop holds of one lane, in registers. */
+/* The narrowest type that the step loop writes says how many lanes GCC steps side by side: as many as fill a vector of
+ * it. Some more than fill one of doubles hide the latency of divisions and table look-ups; of a long step, each
+ * would spill the registers of the others. */
+#if FV_LONG_STEP
+#define FV_FLAG int64_t
+#else
+#define FV_FLAG int16_t
+#endif
+
+/* What the step loop holds of one lane, in registers. */
 typedef struct {
-    FV(state_view) s;
     FV(params_view) p;
+    int columns, returns; /* constants: whether the parameters have columns, whether returns are kept */
+    FV(state_view) s;
 #if FV_IS_DISCRETE(FV_ACTION)
     int64_t action;
 #else
@@ -148,101 +167,129 @@ typedef struct {
     FV(info) info;
 } FV(work);
 
-/* The env's functions, behind an argument that is never unused: where one is, clang rewrites the call and forgets that
- * it stands in a loop of independent lanes, and a loop whose lanes read tables is no longer vectorised. */
+/* The env's functions, behind an argument that is never unused. Where one is, clang rewrites the call and forgets that
+ * it stands in a loop of independent lanes; and if the lane reads a table, the loop is no longer vectorised. */
 FV_INLINE void FV(advance)(FV(work) *w)
 {
     w->outcome = FV(step)(&w->s.fields, w->action, &w->p.fields, &w->info, &w->lane);
     FV(observe)(&w->s.fields, &w->p.fields, &w->obs, &w->lane);
 }
 
-/* The step loop; its last four arguments are constants wherever it is called. With `libm` 0 it returns a negative
- * number if a lane had an argument that vecmath.h does not know: that lane's state and return are as they were, the
- * rest it wrote is void, and FV_OUTSIDE marks it for step_by_libm. */
-FV_INLINE int64_t FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
-                                 const int columns, const int returns, const int float32_action, const int libm)
+/* One lane's step but for its flags. If the lane turns out to be outside, its state and its return stay as they
+ * were, and the rest that is written is void. */
+FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
+{
+    FV(load)(&w->s, b, i);
+    const FV(state_view) before = w->s;
+    if (w->columns)
+        FV(load_params)(&w->p, b, i);
+#if FV_IS_DISCRETE(FV_ACTION)
+    w->action = ((const int64_t *)b->actions)[i];
+#else
+    FV_UNROLL
+    for (int k = 0; k < FV_ACTION_WIDTH; k++)
+        w->action[k] = w->lane.float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
+                                              : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
+#endif
+    FV(advance)(w);
+
+    const int outside = w->lane.outside < 0;
+    FV_UNROLL
+    for (int k = 0; k < FV(num_state); k++)
+        w->s.at[k] = outside ? before.at[k] : w->s.at[k];
+    FV(store)(&w->s, b, i);
+    FV(store_obs)(&w->obs, b->obs, i);
+    FV(store_info)(&w->info, b->info, i);
+    b->rewards[i] = w->outcome.reward;
+    if (w->returns)
+        b->returns[i] += outside ? 0.0 : w->outcome.reward;
+}
+
+/* The step loop; its last three arguments are constants wherever it is called. flags[i - begin] becomes negative if
+ * lane i is outside, else whether it terminated. */
+FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end, FV_FLAG *flags,
+                              const int columns, const int returns, const int float32_action)
 {
     const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
     if (!columns && FV(num_params) > 0)
         shared = *(const FV(params_view) *)b->params;
-    const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
-    int64_t any_outside = 0;
 #if !FV_DRAWS_IN_STEP
     FV_LANES
 #endif
     for (int64_t i = begin; i < end; i++) {
-        FV(work) w;
-        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
-                           .libm = libm};
+        FV(work) w = {.p = shared, .columns = columns, .returns = returns};
+        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action};
 #if FV_DRAWS_IN_STEP
+        /* A lane that draws must not be stepped twice, nor can it be stepped beside others. */
+        w.lane.alone = 1;
+        w.lane.libm = -b->libm;
+        flags[i - begin] = 0;
         if (b->pending[i])
             continue;
         w.lane.rng = b->rng[i];
 #endif
-        FV(load)(&w.s, b, i);
-        const FV(state_view) before = w.s;
-        w.p = shared;
-        if (columns)
-            FV(load_params)(&w.p, b, i);
-#if FV_IS_DISCRETE(FV_ACTION)
-        w.action = ((const int64_t *)b->actions)[i];
-#else
-        FV_UNROLL
-        for (int k = 0; k < FV_ACTION_WIDTH; k++)
-            w.action[k] = float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
-                                         : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
-#endif
-        FV(advance)(&w);
-
-        const int outside = w.lane.outside < 0;
-        any_outside |= w.lane.outside;
-        FV_UNROLL
-        for (int k = 0; k < FV(num_state); k++)
-            w.s.at[k] = outside ? before.at[k] : w.s.at[k];
-        FV(store)(&w.s, b, i);
+        FV(step_lane)(&w, b, i);
 #if FV_DRAWS_IN_STEP
         b->rng[i] = w.lane.rng;
 #endif
-        FV(store_obs)(&w.obs, b->obs, i);
-        FV(store_info)(&w.info, b->info, i);
-        b->rewards[i] = w.outcome.reward;
-        if (returns)
-            b->returns[i] += outside ? 0.0 : w.outcome.reward;
-        b->terminations[i] = (uint8_t)((w.outcome.terminated != 0) | (outside ? FV_OUTSIDE : 0));
-        b->truncations[i] = (uint8_t)(b->start[i] <= oldest);
+        flags[i - begin] = (FV_FLAG)(w.lane.outside < 0 ? -1 : w.outcome.terminated != 0);
     }
-    return any_outside;
 }
 
-/* Steps the marked lanes, or all if the batch says so, by the C library's own functions. Seldom called, and so
- * compiled once for all mixes. */
-static __attribute__((noinline, unused)) void FV(step_by_libm)(const fv_batch *b, int64_t begin, int64_t end,
-                                                               int float32_action)
+/* Steps the lanes that were outside, one after another. There are few, and so it is compiled once for all mixes. */
+static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end,
+                                                               FV_FLAG *flags, int float32_action)
 {
-    int64_t stop;
-    for (int64_t i = begin; i < end; i = stop) {
-        stop = b->libm ? end : i + 1;
-        if (b->libm || b->terminations[i] & FV_OUTSIDE)
-            FV(step_lanes)(b, i, stop, b->param_columns != NULL, b->returns != NULL, float32_action, 1);
-    }
+    FV(params_view) shared = {0};
+    if (b->param_columns == NULL)
+        shared = *(const FV(params_view) *)b->params;
+    for (int64_t i = begin; i < end; i++)
+        if (flags[i - begin] < 0) {
+            FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
+            w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
+                               .alone = 1, .libm = -b->libm};
+            FV(step_lane)(&w, b, i);
+            flags[i - begin] = w.outcome.terminated != 0;
+        }
 }
 
 FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, const int float32_action)
 {
-    /* A lane that draws must not be stepped twice. */
-    const int libm = !FV_VECMATH || FV_DRAWS_IN_STEP;
-    int64_t outside;
-    if (!libm && b->libm)
-        outside = FV_SIGN_BIT;
-    else if (b->param_columns)
-        outside = FV(step_lanes)(b, begin, end, 1, b->returns != NULL, float32_action, libm);
-    else if (b->returns)
-        outside = FV(step_lanes)(b, begin, end, 0, 1, float32_action, libm);
-    else
-        outside = FV(step_lanes)(b, begin, end, 0, 0, float32_action, libm);
-    if (outside < 0)
-        FV(step_by_libm)(b, begin, end, float32_action);
+    const int by_libm = FV_VECMATH && !FV_DRAWS_IN_STEP && b->libm;
+    const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
+    const int64_t *const start = b->start;
+    uint8_t *const terminations = b->terminations, *const truncations = b->truncations;
+    FV_FLAG flags[FV_BLOCK];
+    for (int64_t stop; begin < end; begin = stop) {
+        stop = begin + FV_BLOCK < end ? begin + FV_BLOCK : end;
+        if (by_libm)
+            memset(flags, -1, sizeof flags); /* all lanes are outside */
+        else if (b->param_columns)
+            FV(step_lanes)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);
+        else if (b->returns)
+            FV(step_lanes)(b, begin, stop, flags, 0, 1, float32_action);
+        else
+            FV(step_lanes)(b, begin, stop, flags, 0, 0, float32_action);
+
+        FV_FLAG outside = 0; /* negative if any lane is */
+        for (int64_t i = begin; i < stop; i++)
+            outside |= flags[i - begin];
+        if (outside < 0)
+            FV(step_outside)(b, begin, stop, flags, float32_action);
+        FV_LANES
+        for (int64_t i = begin; i < stop; i++)
+            terminations[i] = (uint8_t)flags[i - begin];
+
+        int64_t at_limit = 0; /* likewise */
+        for (int64_t i = begin; i < stop; i++)
+            at_limit |= start[i] - (oldest + 1);
+        if (at_limit < 0)
+            for (int64_t i = begin; i < stop; i++)
+                truncations[i] = (uint8_t)(start[i] <= oldest);
+        else
+            memset(truncations + begin, 0, (size_t)(stop - begin));
+    }
 }
 
 static void FV(run_step)(const fv_batch *b, int64_t begin, int64_t end)
@@ -265,7 +312,7 @@ static void FV(run_reset)(const fv_batch *b, const int64_t *lanes, int64_t count
     for (int64_t j = 0; j < count; j++) {
         const int64_t i = lanes[j];
         fv_lane lane = {.rng = b->rng[i], .options = options, .tables = b->tables, .table_sizes = b->table_sizes,
-                        .libm = 1};
+                        .alone = 1, .libm = -b->libm};
         FV(state_view) s;
         FV(obs) obs;
         FV(info) info;
@@ -286,7 +333,8 @@ static void FV(run_observe)(const fv_batch *b, int64_t begin, int64_t end)
     if (!b->param_columns && FV(num_params) > 0)
         p = *(const FV(params_view) *)b->params;
     for (int64_t i = begin; i < end; i++) {
-        fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .libm = 1};
+        fv_lane lane = {.tables = b->tables, .table_sizes = b->table_sizes, .alone = 1,
+                        .libm = -b->libm};
         FV(state_view) s;
         FV(obs) obs;
         FV(load)(&s, b, i);
@@ -351,3 +399,5 @@ static const fv_kernel FV(kernel) = {
 #undef FV_OPTION_NAMES
 #undef FV_OPTION_DEFAULTS
 #undef FV_DRAWS_IN_STEP
+#undef FV_LONG_STEP
+#undef FV_FLAG

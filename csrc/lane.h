@@ -44,8 +44,9 @@ typedef struct fv_lane {
     const void *const *tables;
     const int64_t *table_sizes;
     int float32_action;        /* a constant 0 or 1: whether the action came as float32 */
-    int libm;                  /* a constant 0 or 1: whether the words below call the C library for every argument */
-    int64_t outside;           /* negative once an argument was none of vecmath.h's: then kernel.h does the lane again */
+    int alone;                 /* a constant 0 or 1: whether no lanes are stepped beside this one, so that it may branch */
+    int64_t libm;              /* alone: negative if the C library is to be asked for every sine and the like */
+    int64_t outside;           /* else: negative once vecmath.h had no answer; then kernel.h steps the lane alone */
 } fv_lane;
 
 /* Draws, in the order and with the bits of numpy.random.Generator's methods of these names. */
@@ -60,7 +61,16 @@ FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&
  * |x| < 0.855, and ten times as slow beyond: for angles that seldom get there. */
 #if FV_VECMATH
 #define FV_WORD_(type, word, libm_call, vector_call) \
-    FV_INLINE type word(fv_lane *lane, type x) { return lane->libm ? libm_call : vector_call(x, &lane->outside); }
+    FV_INLINE type word(fv_lane *lane, type x) \
+    { \
+        if (!lane->alone) \
+            return vector_call(x, &lane->outside); \
+        int64_t outside = lane->libm; \
+        type result = 0; \
+        if (outside >= 0) \
+            result = vector_call(x, &outside); \
+        return outside < 0 ? libm_call : result; \
+    }
 #else
 #define FV_WORD_(type, word, libm_call, vector_call) \
     FV_INLINE type word(fv_lane *lane, type x) { (void)lane; return libm_call; }
@@ -69,8 +79,8 @@ FV_WORD_(double, fv_sin, sin(x), fv_vec_sin)
 FV_WORD_(double, fv_cos, cos(x), fv_vec_cos)
 FV_WORD_(double, fv_sin_small, sin(x), fv_vec_sin_small)
 FV_WORD_(double, fv_cos_small, cos(x), fv_vec_cos_small)
-FV_WORD_(double, fv_square_pow, pow(x, 2.0), fv_vec_square)
-FV_WORD_(float, fv_square_powf, powf(x, 2.0f), fv_vec_squaref)
+FV_WORD_(double, fv_square_pow, fv_libm_square(x), fv_vec_square)
+FV_WORD_(float, fv_square_powf, fv_libm_squaref(x), fv_vec_squaref)
 #undef FV_WORD_
 
 #endif /* FV_LANE_H */

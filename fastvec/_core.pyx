@@ -63,6 +63,7 @@ cdef extern from "engine.h" nogil:
         double *rewards
         uint8_t *terminations
         uint8_t *truncations
+        int32_t libm
 
     ctypedef struct fv_kernel:
         const char *name
@@ -108,6 +109,12 @@ cdef extern from "engine.h" nogil:
 cdef extern from "dispatch.h" nogil:
     const char *fv_target_name(int) noexcept
     int fv_target_runs_here(int) noexcept
+
+    ctypedef struct fv_difference:
+        const char *function
+        double x, vecmath, libm
+    int fv_target_matches_libm(int, fv_difference *) noexcept
+
     const fv_kernel *fv_find_kernel(int, const char *, fv_dtype) noexcept
 
 cdef int[<int>FV_NUM_DTYPES] TYPENUM
@@ -181,6 +188,8 @@ cdef class Batch:
 
     Args:
         target: the instruction set; one of targets() that runs here.
+        math: "vector" or "libm", where sines and the like come from; "vector" only if the target's math_difference()
+            is None.
         kernel: name of the kernel.
         precision: "float64" or "float32", the kernel's scalar type.
         n: number of lanes.
@@ -199,7 +208,7 @@ cdef class Batch:
     """
     cdef fv_engine engine
     cdef object __weakref__
-    cdef tuple arguments             # as they were passed, without the target: a copy is made from them
+    cdef tuple arguments             # as they were passed, without target and math: a copy is made from them
     cdef cnp.ndarray memory          # owns all columns
     cdef dict columns                # state column name -> view of `memory`
     cdef cnp.ndarray streams, start, pending  # views of `memory`
@@ -221,16 +230,17 @@ cdef class Batch:
     cdef bint started                # a first reset has been
     cdef object seeds                # each lane's seed: None, an int for that number plus the lane, or a list
     cdef readonly bint closed
-    cdef readonly str target, label, precision, autoreset_mode
+    cdef readonly str target, math, label, precision, autoreset_mode
 
-    def __cinit__(self, str target, str kernel, str precision, int64_t n, tuple parameters, tuple tables,
+    def __cinit__(self, str target, str math, str kernel, str precision, int64_t n, tuple parameters, tuple tables,
                   dict state_ranges, tuple obs_shapes, int64_t action_low, int64_t action_count, tuple action_shape,
                   limit, str autoreset_mode, bint copy, bint episode_stats, int num_threads, str label):
         cdef const fv_kernel *k = _find_kernel(target, kernel, precision)
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
         memset(e, 0, sizeof(fv_engine))
-        self.target = target
+        self.target, self.math = target, math
+        b.libm = math == "libm"
         self.arguments = (kernel, precision, n, parameters, tables, state_ranges, obs_shapes, action_low, action_count,
                           action_shape, limit, autoreset_mode, copy, episode_stats, num_threads, label)
         e.kernel = k
@@ -787,9 +797,10 @@ def _same_kind(str name, value, cnp.ndarray own):
 
 def _copy_batch(tuple arguments, dict state, bint closed):
     """A batch that goes on where another was when it was pickled."""
-    from fastvec.machine import chosen_target  # which imports this module
+    from fastvec.machine import chosen_math, chosen_target  # which imports this module
 
-    batch = Batch(chosen_target(), *arguments)
+    target = chosen_target()
+    batch = Batch(target, chosen_math(target), *arguments)
     batch.set_state(state)
     if closed:
         batch.close()
@@ -810,6 +821,18 @@ def targets():
     while fv_target_name(len(found)) != NULL:
         found[fv_target_name(len(found)).decode()] = bool(fv_target_runs_here(len(found)))
     return found
+
+
+def math_difference(str target):
+    """Where a target, which must run here, first computes a sine, a cosine or a square with other bits than the C library.
+
+    Returns:
+        None, or (function, argument, result, the C library's result). It takes less than a millisecond.
+    """
+    cdef fv_difference first
+    if fv_target_matches_libm(list(targets()).index(target), &first):
+        return None
+    return first.function.decode(), first.x, first.vecmath, first.libm
 
 
 def precisions(str kernel):

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
-from fastvec.machine import chosen_target, default_num_threads, usable_cores
+from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
 from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
@@ -121,8 +121,10 @@ def assemble(
     observation_space, action_space = env.observation_space, env.action_space
     spaces = observation_space.spaces if isinstance(observation_space, Tuple) else (observation_space,)
     actions = (int(action_space.start), int(action_space.n)) if isinstance(action_space, Discrete) else (0, 0)
+    target = chosen_target()
     batch = Batch(
-        chosen_target(),
+        target,
+        chosen_math(target),
         native.kernel,
         _checked_precision(native, precision),
         n,

@@ -1,10 +1,13 @@
-"""What this machine can run and what is used of it: instruction set, cores."""
+"""What this machine can run and what is used of it: instruction set, mathematics, cores."""
 
 from __future__ import annotations
 
+import functools
 import os
 
-from fastvec._core import targets
+from fastvec._core import math_difference, targets
+
+_difference = functools.cache(math_difference)
 
 
 def chosen_target() -> str:
@@ -23,6 +26,25 @@ def chosen_target() -> str:
         usable = ", ".join(name for name, runs in runs_here.items() if runs)
         raise ValueError(f"FASTVEC_ISA is {asked!r}, which this CPU lacks: it runs {usable}")
     return asked
+
+
+def chosen_math(target: str) -> str:
+    """Where a target's sines, cosines and squares come from.
+
+    Args:
+        target: an instruction set that runs here.
+
+    Returns:
+        ``"vector"``, faster, if the target has functions of its own and they give the C library's bits on this machine;
+        else ``"libm"``, the C library, which FASTVEC_MATH=libm asks for as well.
+
+    Raises:
+        ValueError: if FASTVEC_MATH is anything but libm or nothing.
+    """
+    asked = os.environ.get("FASTVEC_MATH", "")
+    if asked not in ("", "libm"):
+        raise ValueError(f"FASTVEC_MATH is {asked!r}: expected 'libm', or nothing for what is fastest")
+    return "libm" if asked or target == "baseline" or _difference(target) is not None else "vector"
 
 
 def usable_cores() -> int:
