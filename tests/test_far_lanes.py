@@ -53,7 +53,7 @@ def test_far_lanes_equal_gymnasium(mode, target, reach, monkeypatch):
 @pytest.mark.parametrize("math", ["", "libm"])
 @pytest.mark.parametrize("target", HERE)
 def test_far_lanes_keep_their_statistics(mode, target, math, lanes_far, monkeypatch):
-    """A far lane is stepped twice, but its reward counts once. More lanes than a chunk has, and no multiple of a vector."""
+    """A far lane is stepped twice, but its reward counts once. More lanes than a chunk has, no multiple of a vector."""
 
     def play():
         env = fastvec.make("CartPole-v1", n=1027, autoreset_mode=mode, episode_stats=True, sutton_barto_reward=True)
