@@ -671,6 +671,11 @@ cdef class Batch:
         self.engine.batch.param_columns = cnp.PyArray_DATA(columns)
 
     @property
+    def elapsed(self):
+        """Steps of each lane since its last reset, int64 (n,)."""
+        return self.engine.batch.clock - self.start
+
+    @property
     def state(self):
         """The state columns by name: views (n,) of the lanes themselves. Writing to one moves the lanes.
 
