@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
+from fastvec.rendering import RenderedVecEnv, checked_render_lanes
 from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
@@ -32,6 +34,8 @@ def make(
     episode_stats: bool = False,
     num_threads: int | None = None,
     precision: str = "float64",
+    render_mode: str | None = None,
+    render_lanes: Sequence[int] | None = None,
     **env_kwargs: Any,
 ) -> VecEnv:
     """Makes n lanes of a native environment.
@@ -51,6 +55,9 @@ def make(
             results are the same for every number.
         precision: ``"float64"`` for Gymnasium's bits; ``"float32"``, for envs that have it, computes in float32, faster
             and nearly the same.
+        render_mode: ``"rgb_array"`` for an env whose ``render()`` gives a frame for every lane, drawn by Gymnasium's
+            own renderer; ``"ansi"`` for texts, where the env has them.
+        render_lanes: the lanes to draw, for fewer than all; needed for more than 64.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:
@@ -60,6 +67,7 @@ def make(
         gymnasium.error.NameNotFound: for an id that has no native env; the message has the closest ids.
         TypeError: for a keyword that the env's constructor does not take, and for arguments of the wrong type.
         ValueError: for arguments out of range.
+        gymnasium.error.DependencyNotInstalled: for ``render_mode="rgb_array"`` without pygame.
     """
     native = registry.find(id)
     n = checked_count("num_envs (n)", n)
@@ -67,6 +75,9 @@ def make(
     max_episode_steps = checked_limit(max_episode_steps)
     spec = gymnasium.spec(native.gymnasium_id)
     _check_keywords(native, spec, env_kwargs)
+    lanes = checked_render_lanes(native, spec, render_mode, render_lanes, n)
+    if render_mode is not None:
+        env_kwargs["render_mode"] = render_mode
     env = gymnasium.make(spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **env_kwargs)
     limit = spec.max_episode_steps if max_episode_steps is None else max_episode_steps
     vec_env = assemble(
@@ -80,6 +91,7 @@ def make(
         episode_stats=episode_stats,
         num_threads=num_threads,
         precision=precision,
+        render_lanes=lanes,
     )
     options = {
         "max_episode_steps": max_episode_steps,
@@ -87,6 +99,7 @@ def make(
         "episode_stats": episode_stats,
         "num_threads": num_threads,
         "precision": precision,
+        "render_lanes": None if render_lanes is None else lanes,
     }
     vec_env.spec = _vector_spec(native, spec, n, mode, options, env_kwargs)
     env.close()
@@ -105,6 +118,7 @@ def assemble(
     episode_stats: bool,
     num_threads: int | None,
     precision: str,
+    render_lanes: tuple[int, ...] | None = None,
 ) -> VecEnv:
     """Makes a VecEnv of what has been checked already; num_threads and precision are checked here.
 
@@ -116,6 +130,7 @@ def assemble(
         mode: what happens when an episode ends.
         limit: steps after which an episode is truncated; None or -1 for none.
         copy: as in :func:`make`, and so are the others.
+        render_lanes: the lanes to draw, if any.
     """
     _, parameter_names, _, _ = kernel_info(native.kernel)
     observation_space, action_space = env.observation_space, env.action_space
@@ -141,6 +156,8 @@ def assemble(
         _checked_threads(num_threads),
         native.id,
     )
+    if render_lanes is not None:
+        return RenderedVecEnv(batch, native, env, n, mode, render_lanes)
     return VecEnv(batch, native, env, n, mode)
 
 
@@ -182,7 +199,7 @@ def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
 
 
 def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[str, Any]) -> None:
-    """Refuses keywords that the env's constructor does not take, and those that native envs cannot honour."""
+    """Refuses keywords that the env's constructor does not take."""
     assert spec.entry_point is not None
     creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     known = {
@@ -191,15 +208,11 @@ def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[
         if name != "render_mode"
     }
     for name in env_kwargs:
-        if name == "render_mode" and env_kwargs[name] is None:
-            continue
-        if name == "render_mode":
-            raise ValueError(f"render_mode is {env_kwargs[name]!r}: native envs do not render; leave it at None")
         if name not in known:
             defaults = ", ".join(f"{key}={value!r}" for key, value in known.items()) or "none"
             raise TypeError(
                 f"{native.id} takes no keyword {name!r}; its own are {defaults}, beside autoreset_mode, "
-                f"max_episode_steps, copy, episode_stats, num_threads and precision"
+                f"max_episode_steps, copy, episode_stats, num_threads, precision, render_mode and render_lanes"
             )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import gymnasium
 
+from fastvec import render_state
+from fastvec.render_state import DrawnLane
 from fastvec.tables import Tables, tables_of_env, tables_of_taxi
 
 
@@ -55,6 +57,8 @@ class NativeEnv:
         gymnasium_id: the ordinary env in Gymnasium's registry that the kernel reproduces.
         parameters: those kernel parameters that are not a number in an attribute of the same name.
         state: attributes of the ordinary env that hold the state: the columns each is made of, and its type.
+        render_state: gives the ordinary env what its renderer reads beside the attributes of `state` and the numbers
+            that it was made with, such as the last action. None where there is nothing more.
         entry_point: the ordinary env's class, where it is fastvec's own.
         tables: from the ordinary env to the arrays that all lanes of the kernel read.
         state_ranges: from the ordinary env to the least and greatest value of those state columns that hold integers
@@ -66,6 +70,7 @@ class NativeEnv:
     gymnasium_id: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     state: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = field(default_factory=dict)
+    render_state: Callable[[gymnasium.Env[Any, Any], DrawnLane], None] | None = None
     entry_point: str | None = None
     tables: Callable[[Any], Tables] = lambda env: ()
     state_ranges: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda env: {}
@@ -94,7 +99,11 @@ def states_in_range(env: Any) -> dict[str, tuple[int, int]]:
     return {"s": (0, int(env.observation_space.n) - 1)}
 
 
-TABULAR: dict[str, Any] = {"tables": tables_of_env, "state_ranges": states_in_range}
+TABULAR: dict[str, Any] = {
+    "tables": tables_of_env,
+    "state_ranges": states_in_range,
+    "render_state": render_state.last_action,
+}
 TAXI: dict[str, Any] = {
     "parameters": {
         "fickle_passenger": Parameter("fickle_passenger", truth),
@@ -102,6 +111,7 @@ TAXI: dict[str, Any] = {
     },
     "state": {"fickle_step": (("fickle_step",), bool)},
     "tables": tables_of_taxi,
+    "render_state": render_state.taxi,
     "state_ranges": lambda env: {**states_in_range(env), "fickle_step": (0, 1)},
 }
 BLACKJACK: dict[str, Any] = {
@@ -117,6 +127,7 @@ BLACKJACK: dict[str, Any] = {
         "dealer_suit": (0, 3),
         "dealer_face": (0, 2),
     },
+    "render_state": render_state.blackjack,
 }
 
 NATIVE_ENVS = {

@@ -28,6 +28,10 @@ COMMON_ATTRIBUTES = (
 )
 
 
+# The ways of rendering that give the caller something for every lane, rather than open a window.
+RENDER_MODES = ("rgb_array", "ansi")
+
+
 class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """N environments that are stepped as one. Made by :func:`fastvec.make`.
 
@@ -38,7 +42,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         num_envs: number of lanes.
         single_observation_space, single_action_space: the spaces of one lane, as Gymnasium's env has them.
         observation_space, action_space: those of all lanes.
-        metadata: that of Gymnasium's env, with ``"autoreset_mode"``.
+        metadata: that of Gymnasium's env, with ``"autoreset_mode"``, and with those of its ``"render_modes"`` that
+            :func:`fastvec.make` takes.
         spec: an ``EnvSpec`` from which ``gymnasium.make_vec`` makes this env again.
     """
 
@@ -56,7 +61,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._kernel = native.kernel
         self.num_envs = num_envs
         self.render_mode = env.render_mode
-        self.metadata = {**env.metadata, "autoreset_mode": autoreset_mode}
+        render_modes = [mode for mode in env.metadata.get("render_modes", ()) if mode in RENDER_MODES]
+        self.metadata = {**env.metadata, "render_modes": render_modes, "autoreset_mode": autoreset_mode}
         self.single_observation_space = env.observation_space
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, num_envs)
@@ -148,14 +154,15 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     # Attributes of the lanes
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """An attribute of every lane, as ``get_attr``. Native lanes have no methods, and so take no arguments.
+        """An attribute of every lane, as ``get_attr``, or :meth:`render`, the one method that native lanes have.
 
         Raises:
             AttributeError: for a name that lanes do not have; the message lists those that they have.
+            TypeError: for arguments, which none takes.
         """
-        values = self.get_attr(name)
+        values = self.render() if name == "render" else self.get_attr(name)
         if args or kwargs:
-            raise TypeError(f"call: {name!r} of {self._id} is not a method, and takes no arguments")
+            raise TypeError(f"call: {name!r} of {self._id} takes no arguments")
         return values
 
     def get_attr(self, name: str) -> tuple[Any, ...]:

@@ -322,7 +322,7 @@ def test_attributes_are_those_of_the_env_alone():
             native.get_attr(name)
 
 
-def test_call_has_no_methods_to_call():
+def test_call_has_no_methods_but_render():
     sync, native = make_both()
     sync.call("close")
     with pytest.raises(AttributeError, match="close"):
@@ -356,10 +356,15 @@ def test_there_are_no_env_objects(name):
     assert not hasattr(native, name)
 
 
-def test_there_is_no_render_mode():
-    assert make_sync(render_mode="rgb_array").render_mode == "rgb_array"
+def test_render_modes_give_something_to_the_caller():
+    assert make_sync(render_mode="human").render_mode == "human"
     with pytest.raises(ValueError, match="render_mode"):
-        make_native(render_mode="rgb_array")
+        make_native(render_mode="human")
+    assert make_sync(n=65, render_mode="rgb_array").render_mode == "rgb_array"
+    with pytest.raises(ValueError, match="render_lanes"):
+        make_native(n=65, render_mode="rgb_array")
+    assert make_sync(render_mode="rgb_array").metadata["render_modes"] == ["human", "rgb_array"]
+    assert make_native(render_mode="rgb_array").metadata["render_modes"] == ["rgb_array"]
 
 
 def test_there_are_no_warnings_of_the_env_checker():
