@@ -19,7 +19,7 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
     (void)info, (void)lane;
-    s->count += (real)(action + 1);
+    s->count += (real)((int32_t)action + 1); /* AVX2 converts vectors of 32-bit integers only */
     return (fv_outcome){.reward = p->step_reward, .terminated = s->count >= p->goal};
 }
 
