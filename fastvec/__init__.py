@@ -8,6 +8,7 @@ from fastvec.gymnasium_registry import (
     unregister_vector_entry_points,
 )
 from fastvec.headers import get_include
+from fastvec.machine import show_config
 from fastvec.mdp import from_tables
 from fastvec.vec_env import VecEnv
 
@@ -20,6 +21,7 @@ __all__ = [
     "get_include",
     "make",
     "register_vector_entry_points",
+    "show_config",
     "unregister_vector_entry_points",
 ]
 

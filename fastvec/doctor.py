@@ -32,9 +32,7 @@ def report() -> dict[str, Any]:
         "machine": platform.machine(),
         "c_library": " ".join(platform.libc_ver()).strip() or "unknown",
         **build_info(),
-        "instruction_set": machine.chosen_target(),
-        "usable_cores": machine.usable_cores(),
-        "num_threads": machine.default_num_threads(),
+        **machine.config(),
         "differences": _differences(),
     }
 

@@ -63,3 +63,40 @@ def default_num_threads() -> int:
     if not (asked.isascii() and asked.isdigit() and int(asked) >= 1):
         raise ValueError(f"FASTVEC_NUM_THREADS is {asked!r}: expected an int from 1")
     return int(asked)
+
+
+def config() -> dict[str, object]:
+    """What envs made now would use, and why.
+
+    Returns:
+        instruction_set and instruction_set_reason; math ("vector" or "libm") and math_reason; usable_cores; num_threads.
+    """
+    target = chosen_target()
+    math = chosen_math(target)
+    if os.environ.get("FASTVEC_ISA"):
+        target_reason = "FASTVEC_ISA asks for it"
+    else:
+        target_reason = "the best that this CPU runs of " + ", ".join(targets())
+    if math == "vector":
+        math_reason = "fastvec's own sines, cosines and squares give the C library's bits here"
+    elif os.environ.get("FASTVEC_MATH"):
+        math_reason = "FASTVEC_MATH asks for it"
+    elif target == "baseline":
+        math_reason = "this instruction set has no vector functions"
+    else:
+        name, x, ours, libm = _difference(target) or ("", 0.0, 0.0, 0.0)
+        math_reason = f"{name}({x!r}) is {libm!r} in the C library and {ours!r} in fastvec's own"
+    return {
+        "instruction_set": target,
+        "instruction_set_reason": target_reason,
+        "math": math,
+        "math_reason": math_reason,
+        "usable_cores": usable_cores(),
+        "num_threads": default_num_threads(),
+    }
+
+
+def show_config() -> None:
+    """Prints which instruction set, mathematics and threads envs made now would use, and why."""
+    for name, value in config().items():
+        print(f"{name.replace('_', ' ')}: {value}")
