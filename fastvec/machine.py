@@ -69,7 +69,7 @@ def config() -> dict[str, object]:
     """What envs made now would use, and why.
 
     Returns:
-        instruction_set and instruction_set_reason; math ("vector" or "libm") and math_reason; usable_cores; num_threads.
+        instruction_set, instruction_set_reason, math ("vector" or "libm"), math_reason, usable_cores, num_threads.
     """
     target = chosen_target()
     math = chosen_math(target)

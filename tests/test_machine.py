@@ -32,14 +32,14 @@ def test_an_instruction_set_can_be_asked_for(target, monkeypatch):
 
 def test_an_unknown_instruction_set_is_refused(monkeypatch):
     monkeypatch.setenv("FASTVEC_ISA", "mmx")
-    with pytest.raises(ValueError, match="FASTVEC_ISA is 'mmx'.*baseline"):
+    with pytest.raises(ValueError, match=r"FASTVEC_ISA is 'mmx'.*baseline"):
         fastvec.make("CartPole-v1")
 
 
 def test_an_instruction_set_that_the_cpu_lacks_is_refused(monkeypatch):
     monkeypatch.setattr(machine, "targets", lambda: {"avx1024": False, "baseline": True})
     monkeypatch.setenv("FASTVEC_ISA", "avx1024")
-    with pytest.raises(ValueError, match="avx1024.*this CPU lacks.*baseline"):
+    with pytest.raises(ValueError, match=r"avx1024.*this CPU lacks.*baseline"):
         fastvec.make("CartPole-v1")
 
 
