@@ -54,6 +54,7 @@ typedef struct fv_batch {
     double *rewards;
     uint8_t *terminations, *truncations;
 
+    int32_t python_actions; /* 1: the float64 actions were numbers of Python's, which NumPy fits to their surroundings */
     int32_t libm; /* 1: take sines and the like from the C library alone, for vecmath.h has other bits (vecmath_check.h) */
 } fv_batch;
 

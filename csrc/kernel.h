@@ -34,6 +34,9 @@
 #ifndef FV_DRAWS_IN_STEP
 #define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
 #endif
+#ifndef FV_DRAWS_IF
+#define FV_DRAWS_IF(params) 0 /* instead, of a pointer to a lane's parameters: whether step() draws with these */
+#endif
 
 #ifndef FV_KERNEL_H
 #define FV_KERNEL_H
@@ -214,27 +217,48 @@ FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
     FV(params_view) shared = {0};
     if (!columns && FV(num_params) > 0)
         shared = *(const FV(params_view) *)b->params;
-#if !FV_DRAWS_IN_STEP
     FV_LANES
-#endif
     for (int64_t i = begin; i < end; i++) {
         FV(work) w = {.p = shared, .columns = columns, .returns = returns};
-        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action};
-#if FV_DRAWS_IN_STEP
-        /* A lane that draws must not be stepped twice, nor can it be stepped beside others. */
-        w.lane.alone = 1;
-        w.lane.libm = -b->libm;
+        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
+                           .python_action = b->python_actions};
+        FV(step_lane)(&w, b, i);
+        flags[i - begin] = (FV_FLAG)(w.lane.outside < 0 ? -1 : w.outcome.terminated != 0);
+    }
+}
+
+/* The same for lanes that draw: they must not be stepped twice, and cannot be stepped beside others. */
+FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, FV_FLAG *flags, int float32_action)
+{
+    FV(params_view) shared = {0};
+    if (b->param_columns == NULL && FV(num_params) > 0)
+        shared = *(const FV(params_view) *)b->params;
+    for (int64_t i = begin; i < end; i++) {
+        FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
         flags[i - begin] = 0;
         if (b->pending[i])
             continue;
-        w.lane.rng = b->rng[i];
-#endif
+        w.lane = (fv_lane){.rng = b->rng[i], .tables = b->tables, .table_sizes = b->table_sizes,
+                           .float32_action = float32_action, .python_action = b->python_actions, .alone = 1,
+                           .libm = -b->libm};
         FV(step_lane)(&w, b, i);
-#if FV_DRAWS_IN_STEP
         b->rng[i] = w.lane.rng;
-#endif
-        flags[i - begin] = (FV_FLAG)(w.lane.outside < 0 ? -1 : w.outcome.terminated != 0);
+        flags[i - begin] = w.outcome.terminated != 0;
     }
+}
+
+/* Whether the step of some lane draws, given its parameters. */
+FV_INLINE int FV(any_draws)(const fv_batch *b, int64_t begin, int64_t end)
+{
+    if (b->param_columns == NULL)
+        return FV_DRAWS_IF((const FV(params) *)b->params);
+    int draws = 0;
+    for (int64_t i = begin; i < end; i++) {
+        FV(params_view) p;
+        FV(load_params)(&p, b, i);
+        draws |= FV_DRAWS_IF(&p.fields);
+    }
+    return draws;
 }
 
 /* Steps the lanes that were outside, one after another. There are few, and so it is compiled once for all mixes. */
@@ -248,7 +272,7 @@ static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b
         if (flags[i - begin] < 0) {
             FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
             w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
-                               .alone = 1, .libm = -b->libm};
+                               .python_action = b->python_actions, .alone = 1, .libm = -b->libm};
             FV(step_lane)(&w, b, i);
             flags[i - begin] = w.outcome.terminated != 0;
         }
@@ -256,14 +280,16 @@ static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b
 
 FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, const int float32_action)
 {
-    const int by_libm = FV_VECMATH && !FV_DRAWS_IN_STEP && b->libm;
+    const int draws = FV_DRAWS_IN_STEP || FV(any_draws)(b, begin, end);
     const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
     const int64_t *const start = b->start;
     uint8_t *const terminations = b->terminations, *const truncations = b->truncations;
     FV_FLAG flags[FV_BLOCK];
     for (int64_t stop; begin < end; begin = stop) {
         stop = begin + FV_BLOCK < end ? begin + FV_BLOCK : end;
-        if (by_libm)
+        if (draws)
+            FV(step_drawing)(b, begin, stop, flags, float32_action);
+        else if (FV_VECMATH && b->libm)
             memset(flags, -1, sizeof flags); /* all lanes are outside */
         else if (b->param_columns)
             FV(step_lanes)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);
@@ -399,5 +425,6 @@ static const fv_kernel FV(kernel) = {
 #undef FV_OPTION_NAMES
 #undef FV_OPTION_DEFAULTS
 #undef FV_DRAWS_IN_STEP
+#undef FV_DRAWS_IF
 #undef FV_LONG_STEP
 #undef FV_FLAG

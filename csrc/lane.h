@@ -1,4 +1,4 @@
-/* The words an env file may use: draws, sin and cos, clip, the outcome of a step.
+/* The words an env file may use: draws, sin and cos, squares, remainders, the outcome of a step; see numpymath.h for more.
  *
  * An env file first names what it is (FV_NAME, FV_OBS, ...), includes this header, writes the scalar functions of
  * one lane and includes kernel.h. See envs/counter.h for the shortest example. The first part below is the
@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 #include "fastvec.h"
+#include "numpymath.h"
 #include "vecmath.h"
 
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "fastvec needs gcc or clang"
 #endif
+
+#define FV_PI 3.141592653589793 /* Python's math.pi */
 
 #define FV_JOIN4_(a, b, c, d) a##b##c##d
 #define FV_JOIN4(a, b, c, d) FV_JOIN4_(a, b, c, d)
@@ -44,6 +47,7 @@ typedef struct fv_lane {
     const void *const *tables;
     const int64_t *table_sizes;
     int float32_action;        /* a constant 0 or 1: whether the action came as float32 */
+    int python_action;         /* whether it came as a number of Python's; float32_action is 0 then */
     int alone;                 /* a constant 0 or 1: whether no lanes are stepped beside this one, so that it may branch */
     int64_t libm;              /* alone: negative if the C library is to be asked for every sine and the like */
     int64_t outside;           /* else: negative once vecmath.h had no answer; then kernel.h steps the lane alone */
@@ -82,6 +86,12 @@ FV_WORD_(double, fv_cos_small, cos(x), fv_vec_cos_small)
 FV_WORD_(double, fv_square_pow, fv_libm_square(x), fv_vec_square)
 FV_WORD_(float, fv_square_powf, fv_libm_squaref(x), fv_vec_squaref)
 #undef FV_WORD_
+
+/* x % divisor as in Python, for divisor > 0. */
+FV_INLINE double fv_floor_mod(fv_lane *lane, double x, double divisor)
+{
+    return lane->alone || !FV_VECMATH ? fv_scalar_floor_mod(x, divisor) : fv_vec_floor_mod(x, divisor, &lane->outside);
+}
 
 #endif /* FV_LANE_H */
 

@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
-from fastvec.actions import bad_action, convert_actions
+from fastvec.actions import are_python_numbers, bad_action, convert_actions
 
 cnp.import_array()
 
@@ -63,6 +63,7 @@ cdef extern from "engine.h" nogil:
         double *rewards
         uint8_t *terminations
         uint8_t *truncations
+        int32_t python_actions
         int32_t libm
 
     ctypedef struct fv_kernel:
@@ -446,10 +447,13 @@ cdef class Batch:
         cdef fv_engine *e = &self.engine
         cdef cnp.ndarray array
         cdef int64_t bad
+        e.batch.python_actions = 0
         if not self.action_layout.fits(actions) and not self.action_layout_float32.fits(actions):
+            given = actions
             actions = convert_actions(actions, e.batch.n, self.action_shape,
                                       e.kernel.action_kind == FV_DISCRETE, self.action_low, self.action_count,
                                       self.label)
+            e.batch.python_actions = e.kernel.action_kind == FV_BOX and are_python_numbers(given)
         array = <cnp.ndarray>actions
         if e.kernel.action_kind == FV_DISCRETE:
             bad = e.kernel.check_discrete(<const int64_t *>cnp.PyArray_DATA(array), e.batch.n, self.action_low,

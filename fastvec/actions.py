@@ -54,12 +54,19 @@ def convert_actions(
                 raise bad_action(array, int(np.argmax(too_large)), low, count, label)
         dtype: np.dtype[Any] = np.dtype(np.int64)
     else:
-        if kind not in "iubf" or array.dtype.itemsize > 8:
+        if kind not in "iubf" or (kind == "f" and array.dtype.itemsize not in (4, 8)):
             raise TypeError(
                 f"actions have dtype {array.dtype}: {label} takes float32 or float64; use actions.astype(np.float32)"
             )
         dtype = np.dtype(np.float32 if array.dtype.newbyteorder("=") == np.float32 else np.float64)
     return np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
+
+
+def are_python_numbers(actions: Any) -> bool:
+    """Whether actions that can be converted are Python's own numbers, in lists, and no arrays or NumPy scalars."""
+    while isinstance(actions, (list, tuple)):
+        actions = actions[0]
+    return isinstance(actions, (int, float)) and not isinstance(actions, np.generic)
 
 
 def bad_action(actions: npt.NDArray[Any], place: int, low: int, count: int, label: str) -> ValueError:

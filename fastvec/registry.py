@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +61,8 @@ class NativeEnv:
         render_state: gives the ordinary env what its renderer reads beside the attributes of `state` and the numbers
             that it was made with, such as the last action. None where there is nothing more.
         entry_point: the ordinary env's class, where it is fastvec's own.
+        float32_column: the state column that is 1 in lanes whose attribute ``state`` is a float32 array in the ordinary
+            env, and 0 where it is float64; None if it is always float64.
         tables: from the ordinary env to the arrays that all lanes of the kernel read.
         state_ranges: from the ordinary env to the least and greatest value of those state columns that hold integers
             with a meaning, such as the number of a state; no other value can be set in them.
@@ -72,6 +75,7 @@ class NativeEnv:
     state: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = field(default_factory=dict)
     render_state: Callable[[gymnasium.Env[Any, Any], DrawnLane], None] | None = None
     entry_point: str | None = None
+    float32_column: str | None = None
     tables: Callable[[Any], Tables] = lambda env: ()
     state_ranges: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda env: {}
 
@@ -99,6 +103,42 @@ def states_in_range(env: Any) -> dict[str, tuple[int, int]]:
     return {"s": (0, int(env.observation_space.n) - 1)}
 
 
+def square(value: Any) -> float:
+    """The value squared, as Python does it, which is by C's pow."""
+    return number(value) ** 2
+
+
+def torque_of(action: int) -> Parameter:
+    """Acrobot's torque for an action."""
+
+    def encode(torques: Any) -> float:
+        try:
+            return number(torques[action])
+        except (TypeError, IndexError, KeyError):
+            raise TypeError(f"{torques!r} is not a sequence of three numbers") from None
+
+    return Parameter("AVAIL_TORQUE", encode)
+
+
+MOUNTAIN_CAR_STATE = {"state": (("position", "velocity"), lambda values: values)}
+PENDULUM: dict[str, Any] = {
+    "parameters": {"l_squared": Parameter("l", square)},
+    "state": {
+        "state": (("theta", "theta_dot"), lambda values: values),
+        "last_u": (("last_u",), lambda u: None if math.isnan(u) else u),
+    },
+}
+ACROBOT: dict[str, Any] = {
+    "parameters": {
+        "length_1_squared": Parameter("LINK_LENGTH_1", square),
+        "com_pos_1_squared": Parameter("LINK_COM_POS_1", square),
+        "com_pos_2_squared": Parameter("LINK_COM_POS_2", square),
+        **{f"torque_{action}": torque_of(action) for action in range(3)},
+        "book_or_nips": Parameter("book_or_nips", lambda name: 1.0 if name == "nips" else 0.0),
+    },
+    "state": {"state": (("theta1", "theta2", "theta1_dot", "theta2_dot"), lambda values: values)},
+    "float32_column": "is_float32",
+}
 TABULAR: dict[str, Any] = {
     "tables": tables_of_env,
     "state_ranges": states_in_range,
@@ -135,6 +175,16 @@ NATIVE_ENVS = {
     for env in (
         NativeEnv("CartPole-v1", "cartpole", "CartPole-v1", **CARTPOLE),
         NativeEnv("CartPole-v0", "cartpole", "CartPole-v0", **CARTPOLE),
+        NativeEnv("MountainCar-v0", "mountain_car", "MountainCar-v0", state=MOUNTAIN_CAR_STATE),
+        NativeEnv(
+            "MountainCarContinuous-v0",
+            "mountain_car_continuous",
+            "MountainCarContinuous-v0",
+            state=MOUNTAIN_CAR_STATE,
+            float32_column="is_float32",
+        ),
+        NativeEnv("Pendulum-v1", "pendulum", "Pendulum-v1", **PENDULUM),
+        NativeEnv("Acrobot-v1", "acrobot", "Acrobot-v1", **ACROBOT),
         NativeEnv(
             "Counter-v0",
             "counter",

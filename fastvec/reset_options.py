@@ -84,7 +84,7 @@ def checked_options(
         id: the env's id, for messages.
 
     Raises:
-        ValueError: if an option is not a finite number, or low is above high.
+        ValueError: if an option is not a finite number, low is above high, or a bound to both sides is negative.
     """
     _, _, names, defaults = kernel
     if options is None or not any(name in options for name in names):
@@ -102,4 +102,10 @@ def checked_options(
         low, high = values
         if low > high or not math.isfinite(high - low):
             raise ValueError(f"options: low is {low} and high is {high}; {id} takes low <= high, a finite range apart")
+    if names == ("x_init", "y_init"):
+        for name, value in zip(names, values, strict=True):
+            if math.copysign(1.0, value) < 0 or not math.isfinite(2 * value):
+                raise ValueError(
+                    f"options[{name!r}] is {value}: {id} draws from -{name} to {name}, and takes a finite range from 0"
+                )
     return tuple(values)

@@ -70,11 +70,12 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         # Those of one lane: this env's own tell of all lanes, the autoreset mode and their number.
         self._lane_metadata, self._lane_spec = env.metadata, env.spec
         parameters = self._parameter_attributes()
-        # Each attribute as it was set: one value for all lanes, or a list of one for each.
+        of_class = {name: value for base in reversed(type(env.unwrapped).__mro__) for name, value in vars(base).items()}
+        # Each attribute as it was set: one value for all lanes, or a tuple of one for each.
         self._attributes: dict[str, Any] = {
             name: value
-            for name, value in vars(env.unwrapped).items()
-            if isinstance(value, (int, float, str))
+            for name, value in {**of_class, **vars(env.unwrapped)}.items()
+            if (isinstance(value, (int, float, str)) or name in parameters)
             and (not name.startswith("_") or name in parameters)
             and name not in native.state
             and name not in COMMON_ATTRIBUTES
@@ -176,12 +177,14 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """
         if name in self._attributes:
             value = self._attributes[name]
-            return tuple(value) if isinstance(value, list) else (value,) * self.num_envs
+            return value if isinstance(value, tuple) else (value,) * self.num_envs
         state = self._state_attributes()
         if name in state:
             columns, kind = state[name]
             values = np.stack([self._batch.state[column] for column in columns], axis=-1)
-            return tuple(kind(row.copy() if len(columns) > 1 else row.item()) for row in values)
+            if len(columns) == 1:
+                return tuple(kind(row.item()) for row in values)
+            return tuple(kind(row.astype(dtype)) for row, dtype in zip(values, self._state_dtypes(), strict=True))
         if name == "np_random":
             return self._batch.generators()
         if name == "np_random_seed":
@@ -215,7 +218,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             )
         each = list(values) if per_lane else [values] * self.num_envs
         if name in self._attributes:
-            self._set_parameter(name, list(values) if per_lane else values)
+            self._set_parameter(name, tuple(values) if per_lane else values)
         elif name in self._state_attributes():
             self._set_state_attribute(name, each)
         elif name == "np_random":
@@ -242,17 +245,18 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         return self._batch.lane_seeds
 
     def _set_parameter(self, name: str, value: Any) -> None:
-        parameters = self._parameter_attributes()
-        if name in parameters:
-            index, parameter = parameters[name]
-            try:
-                if isinstance(value, list):
-                    encoded: Any = np.array([parameter.encode(one) for one in value])
-                else:
-                    encoded = parameter.encode(value)
-            except TypeError as error:
-                raise TypeError(f"set_attr({name!r}) of {self._id}: {error}") from None
-            self._batch.set_parameter(index, encoded)
+        encoded = {}
+        try:
+            for index, parameter in self._parameter_attributes().get(name, ()):
+                encoded[index] = (
+                    np.array([parameter.encode(one) for one in value])
+                    if isinstance(value, tuple)
+                    else parameter.encode(value)
+                )
+        except TypeError as error:
+            raise TypeError(f"set_attr({name!r}) of {self._id}: {error}") from None
+        for index, numbers in encoded.items():
+            self._batch.set_parameter(index, numbers)
         self._attributes[name] = value
 
     def _set_state_attribute(self, name: str, each: list[Any]) -> None:
@@ -264,13 +268,28 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 f"set_attr({name!r}) of {self._id}: expected {len(columns)} number{'s' if len(columns) > 1 else ''} "
                 f"({', '.join(columns)}) a lane, got {each[0]!r} in lane 0"
             ) from None
-        self._batch.set_columns({column: rows[:, i] for i, column in enumerate(columns)})
+        changed = {column: rows[:, i] for i, column in enumerate(columns)}
+        float32_column = registry.of_vec_env(self._id).float32_column
+        if name == "state" and float32_column is not None:
+            changed[float32_column] = np.array([getattr(one, "dtype", None) == np.float32 for one in each], np.float64)
+        self._batch.set_columns(changed)
 
-    def _parameter_attributes(self) -> dict[str, tuple[int, registry.Parameter]]:
-        """Attribute of the ordinary env -> the kernel's parameter that follows it."""
+    def _parameter_attributes(self) -> dict[str, list[tuple[int, registry.Parameter]]]:
+        """Attribute of the ordinary env -> the kernel's parameters that follow it, and their places."""
         native = registry.of_vec_env(self._id)
-        parameters = [native.parameter(name) for name in kernel_info(self._kernel)[1]]
-        return {parameter.attribute: (index, parameter) for index, parameter in enumerate(parameters)}
+        found: dict[str, list[tuple[int, registry.Parameter]]] = {}
+        for index, name in enumerate(kernel_info(self._kernel)[1]):
+            parameter = native.parameter(name)
+            found.setdefault(parameter.attribute, []).append((index, parameter))
+        return found
+
+    def _state_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each lane's attribute ``state`` in the ordinary env, or in float32 where lanes are."""
+        own = np.dtype(self._batch.precision)
+        column = registry.of_vec_env(self._id).float32_column
+        if column is None:
+            return (own,) * self.num_envs
+        return tuple(np.dtype(np.float32) if flag else own for flag in self._batch.state[column])
 
     def _state_attributes(self) -> dict[str, tuple[tuple[str, ...], Callable[[Any], Any]]]:
         """Attributes of the ordinary env that hold state, and each column: the columns it is made of, and its type."""
