@@ -227,7 +227,7 @@ cdef class Batch:
     cdef tuple spare_final           # room for the next final observations (SAME_STEP)
     cdef tuple spare_final_info      # and for the infos that come with them
     cdef tuple spare_episode         # room for the next episodes' statistics
-    cdef str running                 # the call that is at work without the GIL, or None
+    cdef str running                 # the call that has this batch to itself, or None
     cdef bint started                # a first reset has been
     cdef object seeds                # each lane's seed: None, an int for that number plus the lane, or a list
     cdef readonly bint closed
@@ -406,23 +406,36 @@ cdef class Batch:
 
     # Who may call, and when
 
+    # A call enters before it does anything, and has the batch to itself until it sets `running` to None: the GIL keeps no
+    # other thread out, for converting actions, copying arrays and collecting garbage may each hand it over.
+
     cdef inline int _enter(self, str call) except -1:
         if self.running is not None or self.closed or not self.started:
             self._refuse(call)
+        self.running = call
         return 0
 
     cdef int _enter_unstarted(self, str call) except -1:
         if self.running is not None or self.closed:
             self._refuse(call)
+        self.running = call
+        return 0
+
+    cdef int _enter_even_closed(self, str call) except -1:
+        if self.running is not None:
+            self._refuse(call)
+        self.running = call
         return 0
 
     def require_idle(self, str call):
         """Raises if the env is closed or another thread is in a call of it."""
         self._enter_unstarted(call)
+        self.running = None
 
     def require_reset(self, str call):
         """Raises as require_idle, and if there has been no reset yet."""
         self._enter(call)
+        self.running = None
 
     cdef int _refuse(self, str call) except -1:
         if self.running is not None:
@@ -468,7 +481,7 @@ cdef class Batch:
 
     # Seeds and streams
 
-    def seed(self, seeds):
+    cdef _seed(self, seeds):
         """Seeds lanes: an int for seeds + lane, or a list with an int or None (leave that stream be) for each lane.
 
         The seeds have been checked. Lanes that never had a seed and get none now are seeded by the operating system.
@@ -476,16 +489,11 @@ cdef class Batch:
         cdef fv_engine *e = &self.engine
         cdef int64_t n = e.batch.n, i
         cdef uint64_t first
-        self._enter_unstarted("reset")
         if isinstance(seeds, int):
             if seeds + n <= 0xFFFFFFFFFFFFFFFF:
                 first = seeds
-                self.running = "reset"
-                try:
-                    with nogil:
-                        fv_seed_all(e, first)
-                finally:
-                    self.running = None
+                with nogil:
+                    fv_seed_all(e, first)
             else:
                 for i in range(n):
                     self._seed_lane(i, seeds + i)
@@ -508,56 +516,65 @@ cdef class Batch:
         cdef bytes words = int(seed).to_bytes((seed.bit_length() + 31) // 32 * 4 or 4, "little")
         fv_rng_seed(&self.engine.batch.rng[lane], <const uint32_t *><const char *>words, len(words) // 4)
 
-    def _lane_seeds(self):
+    cdef tuple _lane_seeds(self):
         n = self.engine.batch.n
-        return tuple(self.seeds + i for i in range(n)) if isinstance(self.seeds, int) else tuple(self.seeds)
+        return tuple([self.seeds + i for i in range(n)]) if isinstance(self.seeds, int) else tuple(self.seeds)
 
     @property
     def lane_seeds(self):
         """The seed of each lane's stream; -1 where a generator was put in its place."""
-        if self.seeds is None:
-            self.seed(None)
-        return self._lane_seeds()
+        self._enter_even_closed("np_random_seed")
+        try:
+            if self.seeds is None:
+                self._seed(None)
+            return self._lane_seeds()
+        finally:
+            self.running = None
 
     def generators(self):
         """A numpy.random.Generator for each lane, in the state of its stream; drawing from one leaves the lane as it is."""
-        self.lane_seeds  # seeds lanes that have no stream yet
-        result = []
-        for stream in self.streams:
-            bits = np.random.PCG64(0)
-            bits.state = {"bit_generator": "PCG64",
-                          "state": {"state": int(stream["state_hi"]) << 64 | int(stream["state_lo"]),
-                                    "inc": int(stream["inc_hi"]) << 64 | int(stream["inc_lo"])},
-                          "has_uint32": int(stream["has_half"]), "uinteger": int(stream["half"])}
-            result.append(np.random.Generator(bits))
-        return tuple(result)
+        self._enter_even_closed("np_random")
+        try:
+            if self.seeds is None:
+                self._seed(None)
+            return tuple([_generator(stream) for stream in self.streams])
+        finally:
+            self.running = None
 
     def set_generators(self, generators):
         """Puts each lane's stream in the state of a numpy.random.Generator over PCG64, which stays as it is."""
         self._enter_unstarted("set_attr")
-        states = [generator.bit_generator.state for generator in generators]
-        low = (1 << 64) - 1
-        for i, state in enumerate(states):
-            self.streams[i] = (state["state"]["state"] >> 64, state["state"]["state"] & low,
-                               state["state"]["inc"] >> 64, state["state"]["inc"] & low,
-                               state["uinteger"], state["has_uint32"])
-        self.seeds = [-1] * self.engine.batch.n
+        try:
+            streams = self.streams.copy()
+            for i, generator in enumerate(generators):
+                streams[i] = _stream(generator)
+            self.streams[:] = streams
+            self.seeds = [-1] * self.engine.batch.n
+        finally:
+            self.running = None
 
     # The calls
 
-    def reset(self, mask=None, options=None):
+    def reset(self, seeds=None, mask=None, options=None):
         """Begins new episodes in all lanes, or in those of a bool mask (n,). Returns (observation, info).
 
         The observation has a row for every lane; those of lanes that were not reset show them as they stand.
-        `options` are the kernel's reset options, numbers in its order.
+        `seeds` are an int for seeds + lane, a list with an int or None (that stream runs on) for each lane, or None;
+        `options` are the kernel's reset options, numbers in its order. All of them have been checked.
         """
+        self._enter_unstarted("reset")
+        try:
+            return self._reset(seeds, mask, options)
+        finally:
+            self.running = None
+
+    cdef tuple _reset(self, seeds, mask, options):
         cdef fv_engine *e = &self.engine
         cdef double[<int>FV_MAX_OPTIONS] values
         cdef const double *given = NULL
         cdef cnp.ndarray lanes
         cdef int64_t count
         cdef tuple arrays, infos
-        self._enter_unstarted("reset")
         if options is not None:
             for i, value in enumerate(options):
                 values[i] = value
@@ -567,30 +584,33 @@ cdef class Batch:
         infos = self._zeroed_info()
         self._point_at_info(infos)
         lanes = None if mask is None else np.flatnonzero(mask).astype(np.int64, copy=False)
-        self.running = "reset"
-        try:
-            if lanes is None:
-                with nogil:
-                    fv_reset(e, NULL, 0, given)
-            else:
-                count = cnp.PyArray_SIZE(lanes)
-                with nogil:
-                    e.kernel.observe(&e.batch, 0, e.batch.n)
-                    fv_reset(e, <const int64_t *>cnp.PyArray_DATA(lanes), count, given)
-        finally:
-            self.running = None
+        self._seed(seeds)
+        if lanes is None:
+            with nogil:
+                fv_reset(e, NULL, 0, given)
+        else:
+            count = cnp.PyArray_SIZE(lanes)
+            with nogil:
+                e.kernel.observe(&e.batch, 0, e.batch.n)
+                fv_reset(e, <const int64_t *>cnp.PyArray_DATA(lanes), count, given)
         self.started = True
         return self._as_observation(arrays), self._as_info(infos, None if mask is None else mask.copy())
 
     def step(self, actions, out=None):
         """Steps all lanes. Returns (observation, rewards, terminations, truncations, info)."""
+        self._enter("step")
+        try:
+            return self._step(actions, out)
+        finally:
+            self.running = None
+
+    cdef tuple _step(self, actions, out):
         cdef fv_engine *e = &self.engine
         cdef int32_t num_obs = e.kernel.num_obs
         cdef cnp.ndarray checked
         cdef int64_t ended
         cdef bint float32
         cdef tuple arrays, infos = None
-        self._enter("step")
         if e.autoreset == FV_DISABLED and e.num_ended > 0:
             self._refuse_ended()
         checked = self._checked_actions(actions)
@@ -615,12 +635,8 @@ cdef class Batch:
             e.episode_returns = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[0])
             e.episode_lengths = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[1])
             e.episode_seconds = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.spare_episode[2])
-        self.running = "step"
-        try:
-            with nogil:
-                ended = fv_step(e, float32)
-        finally:
-            self.running = None
+        with nogil:
+            ended = fv_step(e, float32)
         info = {} if infos is None else self._as_info(infos, None)
         if ended > 0 and (self.spare_final is not None or self.spare_episode is not None):
             self._add_end_info(info, arrays)
@@ -662,13 +678,16 @@ cdef class Batch:
     def set_parameter(self, int64_t index, value):
         """Sets a parameter: one number for all lanes, or an array (n,) of one for each."""
         self._enter_unstarted("set_attr")
-        value = np.asarray(value, self.parameters.dtype)
-        if value.ndim == 0 and self.parameter_columns is None:
-            self.parameters[index] = value
-            return
-        if self.parameter_columns is None:
-            self._use_parameter_columns(np.repeat(self.parameters[:, np.newaxis], self.engine.batch.stride, axis=1))
-        self.parameter_columns[index, :self.engine.batch.n] = value
+        try:
+            value = np.asarray(value, self.parameters.dtype)
+            if value.ndim == 0 and self.parameter_columns is None:
+                self.parameters[index] = value
+                return
+            if self.parameter_columns is None:
+                self._use_parameter_columns(np.repeat(self.parameters[:, np.newaxis], self.engine.batch.stride, axis=1))
+            self.parameter_columns[index, :self.engine.batch.n] = value
+        finally:
+            self.running = None
 
     cdef _use_parameter_columns(self, cnp.ndarray columns):
         self.parameter_columns = columns
@@ -694,10 +713,13 @@ cdef class Batch:
     def set_columns(self, dict values):
         """Sets state columns, name -> numbers (n,); all of them, or none if one is out of its range."""
         self._enter_unstarted("set_attr")
-        for name, numbers in values.items():
-            self._check_range("set_attr", name, numbers)
-        for name, numbers in values.items():
-            self.columns[name][:] = numbers
+        try:
+            for name, numbers in values.items():
+                self._check_range("set_attr", name, numbers)
+            for name, numbers in values.items():
+                self.columns[name][:] = numbers
+        finally:
+            self.running = None
 
     cdef _check_range(self, str call, str name, numbers):
         """Raises if some lane's number is none that the state column may hold."""
@@ -712,9 +734,14 @@ cdef class Batch:
 
     def get_state(self):
         """A copy of all that the future of the lanes depends on, as a dict of arrays and numbers."""
+        self._enter_even_closed("get_state")
+        try:
+            return self._get_state()
+        finally:
+            self.running = None
+
+    cdef dict _get_state(self):
         cdef fv_batch *b = &self.engine.batch
-        if self.running is not None:
-            self._refuse("get_state")
         return {
             "format": STATE_FORMAT,
             "env": self.label,
@@ -741,10 +768,16 @@ cdef class Batch:
             ValueError: if the state is of another env, n, mode or version, a part of it is not what it was, or a state
                 column has a value out of its range.
         """
+        self._enter_unstarted("set_state")
+        try:
+            self._set_state(state)
+        finally:
+            self.running = None
+
+    cdef _set_state(self, state):
         cdef fv_engine *e = &self.engine
         cdef fv_batch *b = &e.batch
-        self._enter_unstarted("set_state")
-        own = self.get_state()
+        cdef dict own = self._get_state()
         if not isinstance(state, dict) or state.keys() != own.keys():
             found = f"a dict of {', '.join(map(str, state))}" if isinstance(state, dict) else type(state).__name__
             raise ValueError(f"set_state takes what get_state() returned, a dict of {', '.join(own)}; got {found}")
@@ -794,6 +827,24 @@ cdef class Batch:
     def nbytes(self):
         """Bytes kept for all lanes."""
         return self.memory.nbytes
+
+
+def _generator(stream):
+    """A numpy.random.Generator in the state of a STREAM."""
+    bits = np.random.PCG64(0)
+    bits.state = {"bit_generator": "PCG64",
+                  "state": {"state": int(stream["state_hi"]) << 64 | int(stream["state_lo"]),
+                            "inc": int(stream["inc_hi"]) << 64 | int(stream["inc_lo"])},
+                  "has_uint32": int(stream["has_half"]), "uinteger": int(stream["half"])}
+    return np.random.Generator(bits)
+
+
+def _stream(generator):
+    """The fields of a STREAM in the state of a numpy.random.Generator over PCG64."""
+    state = generator.bit_generator.state
+    low = (1 << 64) - 1
+    return (state["state"]["state"] >> 64, state["state"]["state"] & low,
+            state["state"]["inc"] >> 64, state["state"]["inc"] & low, state["uinteger"], state["has_uint32"])
 
 
 def _same_kind(str name, value, cnp.ndarray own):

@@ -112,8 +112,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 seeds = [seeds + lane for lane in range(self.num_envs)]
             if seeds is not None:
                 seeds = [seed if chosen else None for seed, chosen in zip(seeds, mask, strict=True)]
-        self._batch.seed(seeds)
-        return self._batch.reset(mask, values)
+        return self._batch.reset(seeds, mask, values)
 
     def step(
         self,
