@@ -266,7 +266,7 @@ static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b
                                                                FV_FLAG *flags, int float32_action)
 {
     FV(params_view) shared = {0};
-    if (b->param_columns == NULL)
+    if (b->param_columns == NULL && FV(num_params) > 0)
         shared = *(const FV(params_view) *)b->params;
     for (int64_t i = begin; i < end; i++)
         if (flags[i - begin] < 0) {
