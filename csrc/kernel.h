@@ -92,7 +92,8 @@ FV_CHECK_NAN_(double)
 
 enum {
     FV(num_state) = sizeof(FV(state)) / sizeof(FV_STATE_TYPE),
-    FV(num_params) = sizeof(FV(params)) / sizeof(real)
+    FV(num_params) = sizeof(FV(params)) / sizeof(real),
+    FV(is_exact) = sizeof(real) == sizeof(double)
 };
 typedef union { FV(state) fields; FV_STATE_TYPE at[FV(num_state)]; } FV(state_view);
 typedef union { FV(params) fields; real at[FV(num_params)]; } FV(params_view);
@@ -178,6 +179,11 @@ FV_INLINE void FV(advance)(FV(work) *w)
     FV(observe)(&w->s.fields, &w->p.fields, &w->obs, &w->lane);
 }
 
+FV_INLINE int FV(is_outside)(const FV(work) *w)
+{
+    return (w->lane.outside < 0) | (w->lane.outside32 < 0);
+}
+
 /* One lane's step but for its flags. If the lane turns out to be outside, its state and its return stay as they
  * were, and the rest that is written is void. */
 FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
@@ -196,7 +202,7 @@ FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
 #endif
     FV(advance)(w);
 
-    const int outside = w->lane.outside < 0;
+    const int outside = FV(is_outside)(w);
     FV_UNROLL
     for (int k = 0; k < FV(num_state); k++)
         w->s.at[k] = outside ? before.at[k] : w->s.at[k];
@@ -223,7 +229,7 @@ FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
         w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
                            .python_action = b->python_actions};
         FV(step_lane)(&w, b, i);
-        flags[i - begin] = (FV_FLAG)(w.lane.outside < 0 ? -1 : w.outcome.terminated != 0);
+        flags[i - begin] = (FV_FLAG)(FV(is_outside)(&w) ? -1 : w.outcome.terminated != 0);
     }
 }
 
@@ -289,7 +295,7 @@ FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, con
         stop = begin + FV_BLOCK < end ? begin + FV_BLOCK : end;
         if (draws)
             FV(step_drawing)(b, begin, stop, flags, float32_action);
-        else if (FV_VECMATH && b->libm)
+        else if (FV_VECMATH && FV(is_exact) && b->libm)
             memset(flags, -1, sizeof flags); /* all lanes are outside */
         else if (b->param_columns)
             FV(step_lanes)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);

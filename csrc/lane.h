@@ -12,6 +12,7 @@
 
 #include "fastvec.h"
 #include "numpymath.h"
+#include "sincos32.h"
 #include "vecmath.h"
 
 #if !defined(__GNUC__) && !defined(__clang__)
@@ -49,8 +50,9 @@ typedef struct fv_lane {
     int float32_action;        /* a constant 0 or 1: whether the action came as float32 */
     int python_action;         /* whether it came as a number of Python's; float32_action is 0 then */
     int alone;                 /* a constant 0 or 1: whether no lanes are stepped beside this one, so that it may branch */
-    int64_t libm;              /* alone: negative if the C library is to be asked for every sine and the like */
+    int64_t libm;              /* alone: negative if the C library is to be asked for every exact sine and the like */
     int64_t outside;           /* else: negative once vecmath.h had no answer; then kernel.h steps the lane alone */
+    int32_t outside32;         /* likewise, of sincos32.h: as wide as a float, so that loops need no wider vectors */
 } fv_lane;
 
 /* Draws, in the order and with the bits of numpy.random.Generator's methods of these names. */
@@ -61,11 +63,22 @@ FV_INLINE double fv_uniform(fv_lane *lane, double low, double high)
 }
 FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&lane->rng, n); }
 
-/* sin(x), cos(x) and pow(x, 2) with the bits of the C library, for every x. The small ones are twice as fast for
- * |x| < 0.855, and ten times as slow beyond: for angles that seldom get there. */
+/* sin(x), cos(x) and pow(x, 2) for every x: fv_sin(lane, x), fv_sin_small(lane, x), fv_square_pow(lane, x) and so on.
+ * The small ones are for angles that seldom get beyond 0.78: they take half the time below, and ten times as much beyond.
+ *
+ * In the exact build they have the C library's bits. (fv_square_powf has those of powf, for what is float32 in
+ * Gymnasium's env.) In the float32 build they take and give float, by sincos32.h; a square is x * x. */
+#define fv_sin(lane, x) FV_OF_REAL_(fv_sin)(lane, x)
+#define fv_cos(lane, x) FV_OF_REAL_(fv_cos)(lane, x)
+#define fv_sin_small(lane, x) FV_OF_REAL_(fv_sin_small)(lane, x)
+#define fv_cos_small(lane, x) FV_OF_REAL_(fv_cos_small)(lane, x)
+#define fv_square_pow(lane, x) FV_OF_REAL_(fv_square_pow)(lane, x)
+#define fv_square_powf(lane, x) FV_OF_REAL_(fv_square_powf)(lane, x)
+#define FV_OF_REAL_(word) _Generic((real)0, float: word##_float32, double: word##_exact)
+
 #if FV_VECMATH
-#define FV_WORD_(type, word, libm_call, vector_call) \
-    FV_INLINE type word(fv_lane *lane, type x) \
+#define FV_EXACT_(type, word, libm_call, vector_call) \
+    FV_INLINE type word##_exact(fv_lane *lane, type x) \
     { \
         if (!lane->alone) \
             return vector_call(x, &lane->outside); \
@@ -76,16 +89,35 @@ FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&
         return outside < 0 ? libm_call : result; \
     }
 #else
-#define FV_WORD_(type, word, libm_call, vector_call) \
-    FV_INLINE type word(fv_lane *lane, type x) { (void)lane; return libm_call; }
+#define FV_EXACT_(type, word, libm_call, vector_call) \
+    FV_INLINE type word##_exact(fv_lane *lane, type x) { (void)lane; return libm_call; }
 #endif
-FV_WORD_(double, fv_sin, sin(x), fv_vec_sin)
-FV_WORD_(double, fv_cos, cos(x), fv_vec_cos)
-FV_WORD_(double, fv_sin_small, sin(x), fv_vec_sin_small)
-FV_WORD_(double, fv_cos_small, cos(x), fv_vec_cos_small)
-FV_WORD_(double, fv_square_pow, fv_libm_square(x), fv_vec_square)
-FV_WORD_(float, fv_square_powf, fv_libm_squaref(x), fv_vec_squaref)
-#undef FV_WORD_
+FV_EXACT_(double, fv_sin, sin(x), fv_vec_sin)
+FV_EXACT_(double, fv_cos, cos(x), fv_vec_cos)
+FV_EXACT_(double, fv_sin_small, sin(x), fv_vec_sin_small)
+FV_EXACT_(double, fv_cos_small, cos(x), fv_vec_cos_small)
+FV_EXACT_(double, fv_square_pow, fv_libm_square(x), fv_vec_square)
+FV_EXACT_(float, fv_square_powf, fv_libm_squaref(x), fv_vec_squaref)
+#undef FV_EXACT_
+
+/* Alone, a lane goes from the small function to the reduced one, and from there to libm in double, which rounded to
+ * float has the same bits on every machine. */
+#define FV_FLOAT32_(word, libm_call) \
+    FV_INLINE float word##_float32(fv_lane *lane, float x) \
+    { \
+        if (!lane->alone) \
+            return word##32(x, &lane->outside32); \
+        int32_t outside = 0; \
+        const float result = word##32(x, &outside); \
+        return outside < 0 ? libm_call : result; \
+    }
+FV_FLOAT32_(fv_sin, (float)sin((double)x))
+FV_FLOAT32_(fv_cos, (float)cos((double)x))
+FV_FLOAT32_(fv_sin_small, fv_sin_float32(lane, x))
+FV_FLOAT32_(fv_cos_small, fv_cos_float32(lane, x))
+#undef FV_FLOAT32_
+FV_INLINE float fv_square_pow_float32(fv_lane *lane, float x) { (void)lane; return x * x; }
+FV_INLINE float fv_square_powf_float32(fv_lane *lane, float x) { (void)lane; return x * x; }
 
 /* x % divisor as in Python, for divisor > 0. */
 FV_INLINE double fv_floor_mod(fv_lane *lane, double x, double divisor)

@@ -38,7 +38,7 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
 {
     (void)info;
     const real force = action == 1 ? p->force_mag : -p->force_mag;
-    const real cos_theta = (real)fv_cos_small(lane, s->theta), sin_theta = (real)fv_sin_small(lane, s->theta);
+    const real cos_theta = fv_cos_small(lane, s->theta), sin_theta = fv_sin_small(lane, s->theta);
 
     const real temp = (force + p->polemass_length * (s->theta_dot * s->theta_dot) * sin_theta) / p->total_mass;
     const real theta_acc = (p->gravity * sin_theta - cos_theta * temp)
