@@ -22,6 +22,8 @@ from fastvec.vec_env import VecEnv
 
 # Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
 MAX_LANES = 2**31 - 1
+# A batch counts its steps in int64.
+MAX_STEPS = 2**63 - 1
 
 
 def make(
@@ -161,12 +163,12 @@ def assemble(
     return VecEnv(batch, native, env, n, mode)
 
 
-def checked_count(name: str, value: Any) -> int:
+def checked_count(name: str, value: Any, most: int = MAX_LANES) -> int:
     """A count as a Python int: an int or a NumPy integer above zero."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} is {value!r}, {type(value).__name__}: expected an int from 1")
-    if not 1 <= value <= MAX_LANES:
-        raise ValueError(f"{name} is {value}: expected an int from 1 to {MAX_LANES}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}: expected an int from 1 to {most}")
     return int(value)
 
 
@@ -174,7 +176,9 @@ def checked_limit(max_episode_steps: Any) -> int | None:
     """The argument max_episode_steps: None, -1 or an int above zero."""
     if max_episode_steps is None:
         return None
-    return -1 if max_episode_steps == -1 else checked_count("max_episode_steps", max_episode_steps)
+    if isinstance(max_episode_steps, (int, np.integer)) and max_episode_steps == -1:
+        return -1
+    return checked_count("max_episode_steps", max_episode_steps, MAX_STEPS)
 
 
 def _checked_threads(num_threads: int | None) -> int:

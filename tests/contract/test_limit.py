@@ -70,7 +70,14 @@ def test_the_limit_is_gymnasiums_by_default(env_id):
     assert fastvec.make(env_id).spec.max_episode_steps == make_single(env_id).spec.max_episode_steps
 
 
-@pytest.mark.parametrize("bad", [0, -2, 2.5, "5"])
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 10**12, 2**63 - 2, 2**63 - 1])
+def test_a_limit_that_is_never_reached_truncates_nothing(env_id, mode, limit):
+    actions = sample_actions(make_single(env_id).action_space, (60, 4), np.random.default_rng(3))
+    env, free = (fastvec.make(env_id, n=4, autoreset_mode=mode, max_episode_steps=most) for most in (limit, -1))
+    assert_same_bits(play(env, actions, seed=8), play(free, actions, seed=8), f"limit {limit}")
+
+
+@pytest.mark.parametrize("bad", [0, -2, 2.5, -1.0, "5", True, 2**63, np.array([3, 4]), float("inf")], ids=repr)
 def test_any_other_limit_is_refused(env_id, bad):
     with pytest.raises((ValueError, TypeError)) as caught:
         fastvec.make(env_id, max_episode_steps=bad)
