@@ -360,6 +360,8 @@ cdef class Batch:
                 raise TypeError(f"out[0] is {type(out[0]).__name__}: expected a tuple of {num_obs} arrays, "
                                 f"as {self.label}'s observations are")
             out = (*out[0], *out[1:])
+        else:
+            out = tuple(out)  # a named tuple is one, but not of the exact type that is returned
         for layout, array in zip(self.layouts, out):
             if not (<Layout>layout).fits(array) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array):
                 raise self._bad_out(layout, array)

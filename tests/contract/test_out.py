@@ -1,5 +1,7 @@
 """``step(actions, out=...)`` writes into the caller's arrays, and refuses those that it cannot write to."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 from bits import assert_same_bits
@@ -59,6 +61,26 @@ def test_out_of_one_step_is_left_alone_by_the_next(env_id, mode, actions):
     kept = [array.copy() for array in out]
     env.step(actions[1])
     assert_same_bits(list(out), kept, "out of the step before")
+
+
+class Out(NamedTuple):
+    """A row of a rollout buffer, as a program may call its parts."""
+
+    obs: Any
+    rewards: Any
+    terminations: Any
+    truncations: Any
+
+
+def test_out_may_be_a_named_tuple(env_id, mode, actions):
+    env, plain = make(env_id, mode), make(env_id, mode)
+    for each in (env, plain):
+        each.reset(seed=1)
+    out = good_out(env)
+    result = env.step(actions[0], out=Out(*out))
+    for returned, given in zip(result[:4], out, strict=True):
+        assert returned is given
+    assert_same_bits(list(out), list(plain.step(actions[0])[:4]), "out")
 
 
 def bad_outs(env, row):
