@@ -20,11 +20,16 @@ def number(value: Any) -> float:
 
     Raises:
         TypeError: if it is not one number.
+        ValueError: if it is beyond the range of float64.
     """
     try:
-        return float(value)
+        if not isinstance(value, (str, bytes, bytearray)):  # which float() would read a number from
+            return float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{value!r} is not a number") from None
+        pass
+    except OverflowError:
+        raise ValueError("the number is beyond the range of float64") from None
+    raise TypeError(f"{value!r} is not a number")
 
 
 @dataclass(frozen=True)

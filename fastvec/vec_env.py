@@ -204,11 +204,14 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             values: a list or tuple has a value for each lane; anything else is the value for all.
 
         Raises:
-            ValueError: for a list or tuple of the wrong length, and for a state that is none of the env's, with the
-                lane. Nothing has changed.
+            ValueError: for a list or tuple of the wrong length, for a number beyond the range of float64, and for a
+                state that is none of the env's, with the lane. Nothing has changed.
             TypeError: for a value that is not a number where one is needed. Nothing has changed.
             AttributeError: for a name that lanes do not have, and for one that cannot be set.
+            gymnasium.error.ClosedEnvironmentError: after close.
+            RuntimeError: while another thread is in a call of this env.
         """
+        self._batch.require_idle("set_attr")
         per_lane = isinstance(values, (list, tuple))
         if per_lane and len(values) != self.num_envs:
             raise ValueError(
@@ -252,8 +255,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                     if isinstance(value, tuple)
                     else parameter.encode(value)
                 )
-        except TypeError as error:
-            raise TypeError(f"set_attr({name!r}) of {self._id}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"set_attr({name!r}) of {self._id}: {error}") from None
         for index, numbers in encoded.items():
             self._batch.set_parameter(index, numbers)
         self._attributes[name] = value
@@ -261,12 +264,15 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     def _set_state_attribute(self, name: str, each: list[Any]) -> None:
         columns, _ = self._state_attributes()[name]
         try:
-            rows = np.array(each, np.float64).reshape(self.num_envs, len(columns))
+            rows = np.asarray(each).reshape(self.num_envs, len(columns))
         except (TypeError, ValueError):
+            rows = np.array(None)
+        if rows.dtype.kind not in "iufb":
             raise TypeError(
                 f"set_attr({name!r}) of {self._id}: expected {len(columns)} number{'s' if len(columns) > 1 else ''} "
                 f"({', '.join(columns)}) a lane, got {each[0]!r} in lane 0"
-            ) from None
+            )
+        rows = rows.astype(np.float64)
         changed = {column: rows[:, i] for i, column in enumerate(columns)}
         float32_column = registry.of_vec_env(self._id).float32_column
         if name == "state" and float32_column is not None:

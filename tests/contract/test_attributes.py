@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from bits import assert_same_bits
+from gymnasium.error import ClosedEnvironmentError
 from lockstep import Lockstep
 from rollout import make_oracle, make_single, play, proceed, sample_actions
 
 import fastvec
+from fastvec._core import kernel_info
+from fastvec.registry import NATIVE_ENVS
 
 N = 4
 STEPS = 60
@@ -125,9 +128,18 @@ def test_bad_values_are_refused_and_change_nothing(env_id):
             with pytest.raises(ValueError, match=str(len(bad))) as caught:
                 env.set_attr(name, bad)
             assert name in str(caught.value)
+        if name not in kernel_info(NATIVE_ENVS[env_id].kernel)[1]:
+            continue  # nothing computes with it, such as the width of the screen
+        for bad in ("1.5", b"1.5", None, 1j, {}, [value] * (N - 1) + ["1.5"], [None] * N):
+            with pytest.raises(TypeError, match=name):
+                env.set_attr(name, bad)
+        for bad in (10**400, [value] * (N - 1) + [-(10**400)]):
+            with pytest.raises(ValueError, match=name):
+                env.set_attr(name, bad)
     for column in env.state:
-        with pytest.raises((TypeError, ValueError), match=column):
-            env.set_attr(column, "text")
+        for bad in ("text", "1.5", b"1.5", None, 1j, 10**400, np.datetime64("2020"), [0.0] * (N - 1) + [None]):
+            with pytest.raises((TypeError, ValueError), match=column):
+                env.set_attr(column, bad)
         with pytest.raises(ValueError, match=column):
             env.set_attr(column, [0.0] * (N - 1))
     with pytest.raises(TypeError, match="np_random"):
@@ -135,6 +147,16 @@ def test_bad_values_are_refused_and_change_nothing(env_id):
     with pytest.raises(AttributeError, match="observation_space"):
         env.set_attr("observation_space", None)
     assert_same_bits(proceed(env, actions), proceed(undisturbed, actions), "after the bad values")
+
+
+def test_nothing_is_set_after_close(env_id):
+    env = fastvec.make(env_id, n=N)
+    before = {name: env.get_attr(name) for name in numbers_of(env_id)}
+    env.close()
+    for name in (*before, *env.state, "np_random"):
+        with pytest.raises(ClosedEnvironmentError, match="set_attr"):
+            env.set_attr(name, 1)
+    assert {name: env.get_attr(name) for name in before} == before
 
 
 def test_a_state_column_can_be_read_and_set(env_id):
