@@ -32,6 +32,8 @@ def convert_actions(
         TypeError: for a dtype that does not fit.
     """
     expected = (n, *shape)
+    if np.ma.is_masked(actions):  # NumPy would show what is behind the mask
+        raise ValueError(f"actions[{np.argmax(np.ma.getmaskarray(actions))}] is masked: {label} takes an action a lane")
     try:
         array = np.asarray(actions)
     except Exception as error:

@@ -91,6 +91,14 @@ def test_bools_are_0_and_1(discrete_env_id):
     assert_same_bits(play(make(discrete_env_id), actions.astype(bool).tolist(), seed=1), expected, "list of bool")
 
 
+def test_a_masked_array_is_one_whose_mask_hides_nothing(env_id):
+    assert_form_gives_the_same(env_id, np.ma.array)
+    actions = sampled(env_id)[17]
+    mask = np.zeros(actions.shape, bool)
+    mask[3] = True
+    assert "[3] is masked" in assert_refused(env_id, "NextStep", np.ma.array(actions, mask=mask), ValueError)
+
+
 def test_torch_cpu_tensors(env_id):
     torch = pytest.importorskip("torch")
     assert_form_gives_the_same(env_id, lambda row: torch.from_numpy(row.copy()))
