@@ -93,7 +93,7 @@ def checked_options(
     for name, default in zip(names, defaults, strict=True):
         try:
             value = float(options.get(name, default))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(f"options[{name!r}] is {options[name]!r}: {id} takes a finite number")

@@ -151,7 +151,15 @@ def test_seeds_are_a_sequence_and_options_a_dict(bad):
         native.reset(**bad)
 
 
-@pytest.mark.parametrize("options", [{"low": np.nan}, {"high": np.inf}, {"low": -1e308, "high": 1e308}], ids=str)
+BAD_OPTIONS = {
+    "nan": {"low": np.nan},
+    "infinite": {"high": np.inf},
+    "beyond float64": {"high": 10**400},
+    "too far apart": {"low": -1e308, "high": 1e308},
+}
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS.values(), ids=BAD_OPTIONS)
 def test_reset_options_are_finite(options):
     sync, native = make_both()
     with pytest.raises(OverflowError):
