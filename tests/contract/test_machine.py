@@ -1,5 +1,6 @@
 """What a step computes does not depend on the machine: not on instruction sets, nor on threads."""
 
+import collections
 import multiprocessing
 import pathlib
 import threading
@@ -7,6 +8,8 @@ import threading
 import numpy as np
 import pytest
 from bits import assert_same_bits
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
 from rollout import lanes_of, make_single, play, sample_actions
 
 import fastvec
@@ -85,8 +88,8 @@ def test_a_bad_number_of_threads_is_refused(env_id, bad):
     assert repr(bad) in str(caught.value)
 
 
-def _step_in_child(env, actions, results):
-    results.put([array.tobytes() for array in env.step(actions)[:4]])
+def _step_in_child(env, actions, sender):
+    sender.send(env.step(actions)[:4])
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
@@ -97,13 +100,15 @@ def test_a_forked_child_steps_on(env_id):
     actions = sample_actions(env.single_action_space, (MANY,), np.random.default_rng(0))
     env.step(actions)
     context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
-    child = context.Process(target=_step_in_child, args=(env, actions, results))
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_step_in_child, args=(env, actions, sender), daemon=True)
     child.start()
-    in_child = results.get()
+    sender.close()  # so that a child that dies is an end of file here
+    assert receiver.poll(DEADLINE)
+    in_child = receiver.recv()
     child.join(DEADLINE)
     assert child.exitcode == 0
-    assert in_child == [array.tobytes() for array in env.step(actions)[:4]]
+    assert_same_bits(in_child, env.step(actions)[:4], "the step in the child")
 
 
 def test_eight_python_threads_with_an_env_each(env_id, mode):
@@ -124,19 +129,29 @@ def test_eight_python_threads_with_an_env_each(env_id, mode):
     assert len(results) == 8
 
 
-def test_eight_python_threads_with_one_env(env_id):
-    """Each call either steps all lanes once or is refused for the call that is running; none is half done."""
-    n = 100_000
-    env = fastvec.make(env_id, n=n, max_episode_steps=-1)
+def digest(value):
+    """Something that is equal for two results with the same bits, and can be counted."""
+    if isinstance(value, dict):
+        return tuple(sorted((key, digest(item)) for key, item in value.items()))
+    if isinstance(value, tuple):
+        return tuple(digest(item) for item in value)
+    return value.dtype.str, value.shape, value.tobytes()
+
+
+def test_eight_python_threads_with_one_env(env_id, mode):
+    """A call either steps all lanes once, or is refused for the call that is running; no two results are mixed up."""
+    n = 30_000
+    kwargs = {"n": n, "autoreset_mode": mode, "max_episode_steps": -1 if mode == AutoresetMode.DISABLED else 3}
+    env = fastvec.make(env_id, **kwargs)
     env.reset(seed=0)
     actions = sample_actions(env.single_action_space, (n,), np.random.default_rng(0))
     done, refused = [], []
 
     def work():
-        for _ in range(40):
+        for _ in range(20):
             try:
-                done.append(env.step(actions)[0].shape)
-            except RuntimeError as error:
+                done.append(digest(env.step(actions)))
+            except (RuntimeError, ResetNeeded) as error:
                 refused.append(str(error))
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(8)]
@@ -145,15 +160,13 @@ def test_eight_python_threads_with_one_env(env_id):
     for worker in workers:
         worker.join(DEADLINE)
         assert not worker.is_alive()
-    assert len(done) + len(refused) == 320
+    assert len(done) + len(refused) == 160
     assert done
     assert refused
-    assert all("step" in text and "thread" in text for text in refused)
-    undisturbed = fastvec.make(env_id, n=n, max_episode_steps=-1)
+    assert all("step" in text for text in refused)
+    undisturbed = fastvec.make(env_id, **kwargs)
     undisturbed.reset(seed=0)
-    for _ in done:
-        undisturbed.step(actions)
-    assert_same_bits(env.step(actions)[:4], undisturbed.step(actions)[:4], f"after {len(done)} steps")
+    assert collections.Counter(done) == collections.Counter(digest(undisturbed.step(actions)) for _ in done)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 65])
@@ -174,10 +187,13 @@ def test_a_precision_changes_no_space_and_no_dtype(variant):
     assert env.observation_space == plain.observation_space
     assert env.action_space == plain.action_space
     row = np.repeat(sample_actions(env.single_action_space, (1,), np.random.default_rng(0)), 3, axis=0)
-    results = [(each.reset(seed=0)[0], *each.step(row)[:4]) for each in (env, plain)]
-    for ours, theirs in zip(*results, strict=True):
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    assert all(column.dtype == precision for column in env.state.values())
+    for name, array in play(env, row[np.newaxis], seed=0).items():
+        expected = play(plain, row[np.newaxis], seed=0)[name]
+        assert array.shape == expected.shape
+        if not name.startswith("state "):
+            assert array.dtype == expected.dtype
+        elif expected.dtype == np.float64:
+            assert array.dtype == precision
 
 
 def test_precisions_that_an_env_has_not_are_refused(env_id):
