@@ -72,6 +72,18 @@ def proceed(env: VectorEnv[Any, Any, Any], actions: npt.NDArray[Any], first: Any
     return {name: np.stack(arrays) for name, arrays in rows.items()}
 
 
+def reset_ended(env: VectorEnv[Any, Any, Any], result: tuple[Any, ...]) -> None:
+    """In DISABLED mode resets the lanes that ended in a step, as a user would."""
+    ended = result[2] | result[3]
+    if env.metadata["autoreset_mode"] == AutoresetMode.DISABLED and ended.any():
+        env.reset(options={"reset_mask": ended.copy()})
+
+
+def parts_of(obs: Any) -> tuple[Any, ...]:
+    """The arrays of an observation: those of a tuple, or the one that it is."""
+    return obs if isinstance(obs, tuple) else (obs,)
+
+
 def lanes_of(trajectory: Trajectory, lanes: Any) -> Trajectory:
     """The part of a trajectory that these lanes (a slice, or a list of indices) had."""
     return {name: array[:, lanes] for name, array in trajectory.items()}
@@ -86,11 +98,10 @@ def _append_observation(rows: dict[str, list[npt.NDArray[Any]]], name: str, obs:
 
 
 def _final_observation(obs: Any, info: dict[str, Any]) -> Any:
-    parts = obs if isinstance(obs, tuple) else (obs,)
+    parts = parts_of(obs)
     final = [np.zeros_like(part) for part in parts]
     if "final_obs" in info:
-        given = info["final_obs"] if isinstance(obs, tuple) else (info["final_obs"],)
-        for part, source in zip(final, given, strict=True):
+        for part, source in zip(final, parts_of(info["final_obs"]), strict=True):
             for lane in np.flatnonzero(info["_final_obs"]):
                 part[lane] = source[lane]
     return tuple(final) if isinstance(obs, tuple) else final[0]

@@ -36,8 +36,13 @@ def numbers_of(env_id):
     return {
         name: value
         for name, value in vars(env).items()
-        if type(value) in (int, float) and not name.startswith("_") and name not in state
+        if type(value) in (bool, int, float) and not name.startswith("_") and name not in state
     }
+
+
+def altered(value, factor):
+    """Another number of the same type; of flags the other one, unless the factor is 1."""
+    return value ^ (factor != 1) if isinstance(value, bool) else type(value)(value * factor)
 
 
 def test_numbers_are_gymnasiums(env_id):
@@ -80,8 +85,7 @@ def test_a_number_set_has_the_effect_it_has_in_gymnasium(env_id, mode, per_lane)
         pair = make_pair(env_id, mode)
         rng = np.random.default_rng(1)
         step(pair, 20, rng)
-        kind = type(value)
-        changed = [kind(value * factor) for factor in (0.5, 1, 1.25, 2)] if per_lane else kind(value * 0.75)
+        changed = [altered(value, factor) for factor in (0.5, 1, 1.25, 2)] if per_lane else altered(value, 0.75)
         for env in (pair.ours, pair.oracle):
             env.set_attr(name, changed)
         assert_same_bits(pair.ours.get_attr(name), pair.oracle.get_attr(name), name)
@@ -165,7 +169,33 @@ def test_a_state_column_can_be_read_and_set(env_id):
     play(env, actions, seed=1)
     for name, column in env.state.items():
         assert [float(value) for value in env.get_attr(name)] == column.tolist()
-        env.set_attr(name, [0.125 * lane for lane in range(N)])
-        assert column.tolist() == [0.125 * lane for lane in range(N)]
-        env.set_attr(name, 0.5)
-        assert column.tolist() == [0.5] * N
+        numbers = [0.125 * lane for lane in range(N)] if column.dtype.kind == "f" else [lane % 2 for lane in range(N)]
+        env.set_attr(name, numbers)
+        assert column.tolist() == numbers
+        env.set_attr(name, numbers[1])
+        assert column.tolist() == [numbers[1]] * N
+
+
+@pytest.mark.parametrize("bad", [-1, 2**31 - 1, 2**32, 1e300, 0.5, np.nan])
+def test_a_column_of_integers_takes_none_out_of_its_range(env_id, bad):
+    """Kernels count on its values: such a column cannot be written to, and what is set is checked first."""
+    env, undisturbed = fastvec.make(env_id, n=N), fastvec.make(env_id, n=N)
+    actions = sample_actions(env.single_action_space, (STEPS, N), np.random.default_rng(0))
+    for each in (env, undisturbed):
+        play(each, actions[:11], seed=1)
+    for name, column in env.state.items():
+        assert column.flags.writeable == (column.dtype.kind == "f")
+        if column.flags.writeable:
+            continue
+        with pytest.raises(ValueError, match="read-only"):
+            column[:] = 0
+        values = column.tolist()
+        values[2] = bad
+        with pytest.raises(ValueError, match=rf"\b{name} of lane 2\b"):
+            env.set_attr(name, values)
+        if float(bad).is_integer() and abs(bad) < 2**31:
+            state = env.get_state()
+            state["columns"][name][2] = bad
+            with pytest.raises(ValueError, match=rf"\b{name} of lane 2\b"):
+                env.set_state(state)
+    assert_same_bits(proceed(env, actions), proceed(undisturbed, actions), "after the bad values")

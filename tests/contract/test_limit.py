@@ -28,7 +28,7 @@ def test_no_limit_never_truncates(env_id, mode):
 
 def test_a_lane_is_truncated_at_the_limit_and_at_no_other_step(env_id, mode):
     """Each lane counts for itself: episodes that terminate earlier put the lanes out of step."""
-    limit, steps = 5, 200
+    limit, steps = 3, 200
     actions = sample_actions(make_single(env_id).action_space, (steps, N), np.random.default_rng(3))
     env = fastvec.make(env_id, n=N, autoreset_mode=mode, max_episode_steps=limit)
     trajectory = play(env, actions, seed=8)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bits import assert_same_bits
 from gymnasium.vector import AutoresetMode
-from rollout import play, sample_actions
+from rollout import play, reset_ended, sample_actions
 
 import fastvec
 
@@ -68,6 +68,7 @@ def test_copy_false_returns_the_same_arrays(env_id, mode):
     obs, _ = env.reset(seed=0)
     rng = np.random.default_rng(0)
     first = env.step(sample_actions(env.single_action_space, (6,), rng))
+    reset_ended(env, first)
     second = env.step(sample_actions(env.single_action_space, (6,), rng))
     for before, after in zip(arrays_of(first[:4]), arrays_of(second[:4]), strict=True):
         assert before is after

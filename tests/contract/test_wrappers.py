@@ -8,7 +8,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 from lockstep import compare_infos
-from rollout import make_oracle, sample_actions
+from rollout import make_oracle, reset_ended, sample_actions
 
 import fastvec
 
@@ -73,7 +73,10 @@ def test_dict_info_to_list(env_id, mode):
     env = wrappers.DictInfoToList(fastvec.make(env_id, n=N, autoreset_mode=mode, max_episode_steps=3))
     env.reset(seed=0)
     for step in range(3):
-        *_, infos = env.step(sample_actions(env.single_action_space, (N,), np.random.default_rng(0)))
-        assert len(infos) == N
-        for info in infos:
-            assert ("final_obs" in info) == (mode == AutoresetMode.SAME_STEP and step == 2)
+        result = env.step(sample_actions(env.single_action_space, (N,), np.random.default_rng(0)))
+        ended = result[2] | result[3]
+        assert len(result[4]) == N
+        for lane, info in enumerate(result[4]):
+            assert ("final_obs" in info) == (mode == AutoresetMode.SAME_STEP and ended[lane])
+        assert ended.any() or step < 2
+        reset_ended(env, result)
