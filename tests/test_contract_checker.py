@@ -4,10 +4,12 @@ Walk is a small vector env that is right in every mode. Each of BROKEN changes o
 
 import copy
 import re
+from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -116,7 +118,7 @@ class Walk(VectorEnv):
 
 @modes
 def test_a_right_env_has_no_violation(mode):
-    assert check_vector_env(lambda: Walk(mode), single_env=WalkEnv) == []
+    assert check_vector_env(lambda: Walk(mode), single_env=WalkEnv, steps=100) == []
     assert check_vector_env(Walk(mode), single_env=WalkEnv, seed=5, steps=50) == []
 
 
@@ -464,7 +466,7 @@ BROKEN = [
 
 def check(env_or_factory, **kwargs):
     """The violations, of runs that are long enough for these envs, and short enough for many tests."""
-    return check_vector_env(env_or_factory, **{"steps": 60, "raise_on_failure": False, **kwargs})
+    return check_vector_env(env_or_factory, **{"steps": 40, "raise_on_failure": False, **kwargs})
 
 
 def rules_of(violations):
@@ -483,8 +485,15 @@ def test_every_rule_can_be_broken():
     assert set().union(*(rules for _, _, rules in BROKEN)) == set(RULES)
 
 
+def test_the_page_lists_the_rules():
+    page = (Path(__file__).parents[1] / "docs" / "checker.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `([a-z-]+)` \| (.*)\. \|$", page, re.M))
+    assert {rule: text[0].upper() + text[1:] for rule, text in RULES.items()} == listed
+    assert list(listed) == list(RULES)
+
+
 def test_counting_right_is_no_violation():
-    assert check_vector_env(lambda: Counting(NEXT_STEP)) == []
+    assert check(lambda: Counting(NEXT_STEP)) == []
 
 
 WITHOUT_A_FACTORY = {"fresh-envs-differ", "close", "after-close"}
@@ -501,7 +510,7 @@ def test_an_env_that_is_given_is_checked_and_stays_open(broken, mode, rules):
 
 def test_the_error_lists_all_violations():
     with pytest.raises(AssertionError) as caught:
-        check_vector_env(lambda: TakesTheMask(NEXT_STEP))
+        check_vector_env(lambda: TakesTheMask(NEXT_STEP), steps=40)
     message = str(caught.value)
     assert message.startswith("2 violations\n")
     assert re.search(
@@ -531,8 +540,8 @@ def test_a_violation_says_where_it_was():
 
 
 def test_rules_may_be_skipped():
-    assert check_vector_env(lambda: OneArray(NEXT_STEP), skip=["fresh-data"]) == []
-    assert check_vector_env(lambda: fastvec.make("CartPole-v1", 4, copy=False), skip={"fresh-data"}) == []
+    assert check_vector_env(lambda: OneArray(NEXT_STEP), skip=["fresh-data"], steps=40) == []
+    assert check_vector_env(lambda: fastvec.make("CartPole-v1", 4, copy=False), skip={"fresh-data"}, steps=40) == []
     for unknown in (["fresh-date"], "fresh-data"):
         with pytest.raises(ValueError, match=r"skip is .*fresh-data"):
             check_vector_env(Walk(), skip=unknown)
@@ -574,8 +583,10 @@ def gymnasiums(cls, env_id, mode, **kwargs):
     return make
 
 
-# A wrapper on top does not see a mask that was taken out of the options, and forgets all lanes.
-MASK_TAKEN = {"arguments", "statistics-mask"}
+def mask_taken(mode):
+    """What comes of taking the mask out of the options: wrappers do not see it, and forget all lanes' statistics."""
+    uncounted = mode == SAME_STEP and gymnasium.__version__ < "1.4"  # counted wrong by that wrapper in any case
+    return {"arguments"} if uncounted else {"arguments", "statistics-mask"}
 
 
 SYNC_IDS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "Blackjack-v1", "CliffWalking-v1")
@@ -587,13 +598,13 @@ SYNC_IDS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "Blackjack-v1", "CliffWa
 )
 def test_sync_and_async_take_the_mask_and_are_right_otherwise(cls, env_id, mode):
     found = check(gymnasiums(cls, env_id, mode))
-    assert rules_of(found) == MASK_TAKEN, "\n".join(map(str, found))
+    assert rules_of(found) == mask_taken(mode), "\n".join(map(str, found))
 
 
 @modes
 def test_the_first_lane_decides_the_dtype_of_infos(mode):
     found = check(gymnasiums(SyncVectorEnv, "FrozenLake-v1", mode))
-    assert rules_of(found) == MASK_TAKEN | (set() if mode == DISABLED else {"info-values"})
+    assert rules_of(found) == mask_taken(mode) | (set() if mode == DISABLED else {"info-values"})
     if mode != DISABLED:
         [wrong] = [violation for violation in found if violation.rule == "info-values"]
         assert "'prob': np.int64(0)" in wrong.found
@@ -615,9 +626,54 @@ def test_the_numpy_cartpole_ignores_masks_and_has_one_generator():
     assert rules_of(found) == {"reset-mask", "lanes-independent", "close"}, "\n".join(map(str, found))
 
 
+class NestedEnv(WalkEnv):
+    """WalkEnv with observations, actions and infos in which most kinds of spaces and values are."""
+
+    observation_space = spaces.Dict(
+        {
+            "both": spaces.Tuple((Box(-100, 100, (2,), np.float32), Discrete(50, start=-3))),
+            "text": spaces.Text(3),
+            "bits": spaces.MultiBinary(2),
+        }
+    )
+    action_space = spaces.Tuple((Discrete(2), spaces.MultiDiscrete([2, 3]), Box(-1, 1, (1, 2), np.float64)))
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0], {"text": "begin"}
+
+    def step(self, action):
+        push, (_, third), force = action
+        obs, reward, terminated, truncated, info = super().step(push)
+        self.position += force[0, 1] + third / 8
+        return obs, reward, terminated, truncated, {"nested": {"drift": info["drift"], "force": force}, "text": "on"}
+
+    def observe(self):
+        return {
+            "both": (super().observe(), self.steps - 3),
+            "text": "abc"[: 1 + self.steps % 3],
+            "bits": np.array([self.steps % 2, 1], np.int8),
+        }
+
+
+@modes
+def test_spaces_and_infos_of_all_kinds_are_understood(mode):
+    found = check(SyncVectorEnv([NestedEnv] * 3, autoreset_mode=mode), single_env=NestedEnv)
+    assert rules_of(found) == mask_taken(mode), "\n".join(map(str, found))
+
+
+def test_lanes_may_have_other_bounds_where_the_env_says_so():
+    class WiderEnv(WalkEnv):
+        observation_space = Box(-200, 200, (2,), np.float32)
+
+    found = check(SyncVectorEnv([WalkEnv, WiderEnv, WalkEnv], observation_mode="different"))
+    assert rules_of(found) == mask_taken(NEXT_STEP) | {"info-values"}, "\n".join(
+        map(str, found)
+    )  # drift is an int at first
+
+
 def test_a_sync_env_that_reuses_its_arrays_is_found():
     found = check(gymnasiums(SyncVectorEnv, "CartPole-v1", NEXT_STEP, copy=False))
-    assert rules_of(found) == MASK_TAKEN | {"fresh-data"}
+    assert rules_of(found) == mask_taken(NEXT_STEP) | {"fresh-data"}
 
 
 def test_wrapped_envs_are_checked_too():
@@ -632,7 +688,7 @@ def test_wrapped_envs_are_checked_too():
 def test_lanes_that_are_the_same_pass(mode):
     assert check_same(WalkEnv, Walk(mode), steps=200) is None
     check_same(lambda: make_single("Blackjack-v1"), make_oracle("Blackjack-v1", 3, mode), steps=100, seed=4)
-    check_same(lambda: make_single("Taxi-v4"), fastvec.make("Taxi-v4", 3, autoreset_mode=mode), steps=300)
+    check_same(lambda: make_single("FrozenLake-v1"), fastvec.make("FrozenLake-v1", 3, autoreset_mode=mode), steps=100)
     check_same(lambda: make_single("CartPole-v1"), fastvec.make("CartPole-v1", 3, autoreset_mode=mode), steps=100)
 
 

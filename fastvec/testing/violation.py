@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# In the order in which they are checked. docs/checker.md says more of each.
+# Grouped by what they are about. docs/checker.md lists them too.
 RULES = {
     "attributes": "num_envs is an int above zero, and both spaces are there, batched and single",
     "spaces": "the batched spaces are those that batch_space makes of the single ones",
