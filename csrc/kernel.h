@@ -42,15 +42,6 @@
 #define FV_KERNEL_H
 #include <string.h>
 
-/* The promise that lanes do not depend on each other: columns and outputs of a batch never overlap. */
-#if defined(__clang__)
-#define FV_LANES _Pragma("clang loop vectorize(assume_safety)")
-#define FV_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define FV_LANES _Pragma("GCC ivdep")
-#define FV_UNROLL _Pragma("GCC unroll 64")
-#endif
-
 #define FV_IS_DISCRETE_FV_DISCRETE 1
 #define FV_IS_DISCRETE_FV_BOX 0
 #define FV_IS_DISCRETE_(kind) FV_IS_DISCRETE_##kind
