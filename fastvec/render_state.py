@@ -7,8 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 
 @dataclass
 class DrawnLane:
@@ -48,8 +46,3 @@ def blackjack(env: Any, lane: DrawnLane) -> None:
     env.dealer_top_card_suit = "CDHS"[state["dealer_suit"]]
     card = state["dealer_card"]
     env.dealer_top_card_value_str = "A" if card == 1 else "JQK"[state["dealer_face"]] if card == 10 else str(card)
-
-
-def pendulum(env: Any, lane: DrawnLane) -> None:
-    """Pendulum shows the torque of the last step."""
-    env.last_u = None if lane.action is None else np.clip(lane.action, -env.max_torque, env.max_torque)[0]

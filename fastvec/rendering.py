@@ -107,7 +107,7 @@ class RenderedVecEnv(VecEnv):
 
     def _frame(self, env: gymnasium.Env[Any, Any], lane: int, drawn: DrawnLane) -> Any:
         for name, value in self._attributes.items():
-            setattr(env, name, value[lane] if isinstance(value, list) else value)
+            setattr(env, name, value[lane] if isinstance(value, tuple) else value)
         state = self._batch.state
         for name, (columns, kind) in self._state_attributes().items():
             values = [state[column][lane] for column in columns]
