@@ -547,6 +547,13 @@ def test_rules_may_be_skipped():
             check_vector_env(Walk(), skip=unknown)
 
 
+def test_a_run_has_steps():
+    with pytest.raises(ValueError, match="steps is 0"):
+        check_vector_env(Walk(), steps=0)
+    with pytest.warns(UserWarning, match="no episode ended"):
+        assert check_vector_env(lambda: Walk(), steps=1) == []
+
+
 @pytest.mark.parametrize("thing", [None, gymnasium.make("CartPole-v1"), lambda: WalkEnv()])
 def test_only_vector_envs_are_taken(thing):
     with pytest.raises(TypeError, match="VectorEnv"):

@@ -67,12 +67,14 @@ def check_vector_env(
     Raises:
         AssertionError: lists the violations.
         TypeError: if there is no ``gymnasium.vector.VectorEnv`` to check.
-        ValueError: for a name in ``skip`` that is no rule.
+        ValueError: for a name in ``skip`` that is no rule, and for ``steps`` below 1.
 
     Warns:
         UserWarning: if no episode ended, or there is one lane only, so that some rules could not be checked.
     """
     report = Report(skip)
+    if steps < 1:
+        raise ValueError(f"steps is {steps}: expected an int from 1; the default is 200")
     if isinstance(env_or_factory, VectorEnv):
         env = env_or_factory
         subject = Subject(lambda: env, False, report, steps, seed, policy)
