@@ -2,7 +2,9 @@
 
 tests/test_docs.py checks that the page names all of these tests and no others."""
 
+import contextlib
 import copy
+import functools
 import threading
 import time
 import warnings
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 import fastvec
 
@@ -28,6 +30,12 @@ def make_sync(n=2, mode=NEXT_STEP, copy=True, **kwargs):
 
 def make_native(n=2, mode=NEXT_STEP, **kwargs):
     return fastvec.make("CartPole-v1", n, autoreset_mode=mode, **kwargs)
+
+
+def make_pair_of(id, n=2, mode=NEXT_STEP, **kwargs):
+    """(SyncVectorEnv, fastvec's env) of any id, as they are made."""
+    make_one = functools.partial(gymnasium.make, id, disable_env_checker=True, **kwargs)
+    return SyncVectorEnv([make_one] * n, autoreset_mode=mode), fastvec.make(id, n, autoreset_mode=mode, **kwargs)
 
 
 def make_both(n=2, mode=NEXT_STEP, seed=SEED):
@@ -68,6 +76,23 @@ def test_final_obs_is_one_array():
     assert not ours["final_obs"][0].any()
     assert np.array_equal(ours["final_obs"][1], theirs["final_obs"][1])
     assert ours["_final_obs"].tolist() == theirs["_final_obs"].tolist() == [False, True]
+
+
+def test_final_obs_of_blackjack_is_a_tuple():
+    sync, native = make_pair_of("Blackjack-v1", mode=SAME_STEP)
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    theirs, ours = (env.step(np.array([1, 0]))[4] for env in (sync, native))
+    assert theirs["_final_obs"].tolist() == ours["_final_obs"].tolist() == [False, True]
+    assert theirs["final_obs"][0] is None
+    assert [part.dtype for part in ours["final_obs"]] == [np.int64] * 3
+    assert [part[0] for part in ours["final_obs"]] == [0, 0, 0]
+    assert tuple(part[1] for part in ours["final_obs"]) == theirs["final_obs"][1]
+    for env, error in ((sync, None), (native, AssertionError)):
+        env = DictInfoToList(env)
+        env.reset(seed=SEED)
+        with pytest.raises(error) if error else contextlib.nullcontext():
+            env.step(np.array([1, 0]))
 
 
 def test_all_actions_are_checked_before_any_lane_moves():
@@ -403,3 +428,95 @@ def test_episode_stats_are_those_of_the_wrapper():
     assert ends > 2
     assert theirs.episode_count > 2
     assert not hasattr(ours, "episode_count")
+
+
+def test_prob_is_never_cut_off():
+    """Lane 0 reaches its limit, and so is reset in a step in which lane 1, reset in between, takes its last."""
+    sync, native = make_pair_of("FrozenLake-v1", max_episode_steps=2)
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.step(np.array([0, 0]))
+        env.reset(options={"reset_mask": np.array([False, True])})
+        env.step(np.array([0, 0]))
+    theirs, ours = (env.step(np.array([0, 0]))[4]["prob"] for env in (sync, native))
+    assert theirs.dtype == np.int64
+    assert theirs.tolist() == [1, 0]
+    assert ours.dtype == np.float64
+    assert ours[0] == 1.0
+    assert ours[1] in (1 / 3, (1 - 1 / 3) / 2)  # ahead, or to a side
+
+
+def maps_of(env, lanes):
+    """For each lane the states that are reached by going right and down from the start of an empty first row."""
+    paths = []
+    for lane in range(lanes):
+        env.reset(seed=[SEED] * lanes)
+        path = []
+        for action in [2, 1] * 7:
+            obs, _, terminations, _, _ = env.step(np.full(lanes, action))
+            path.append((int(obs[lane]), bool(terminations[lane])))
+            if terminations[lane]:
+                break
+        paths.append(tuple(path))
+    return paths
+
+
+def test_a_random_map_is_one_for_all_lanes():
+    lanes = 40
+    sync, native = make_pair_of("FrozenLake-v1", lanes, desc=None, map_name=None, is_slippery=False)
+    assert len(set(maps_of(sync, lanes))) > 1
+    assert len(set(maps_of(native, lanes))) == 1
+    others = [fastvec.make("FrozenLake-v1", 1, desc=None, map_name=None, is_slippery=False) for _ in range(lanes)]
+    assert len({path for other in others for path in maps_of(other, 1)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("id", "names"),
+    [
+        ("FrozenLake-v1", ["P", "desc", "initial_state_distrib", "lastaction"]),
+        ("Blackjack-v1", ["player", "dealer", "dealer_top_card_suit"]),
+    ],
+)
+def test_tables_and_hands_are_no_attributes(id, names):
+    sync, native = make_pair_of(id)
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    if id == "Blackjack-v1":
+        for name in ("player", "dealer"):
+            assert [sum(hand) for hand in sync.get_attr(name)] == native.state[f"{name}_sum"].tolist()
+    for name in names:
+        values = list(sync.get_attr(name))
+        sync.set_attr(name, values)
+        with pytest.raises(AttributeError, match=name):
+            native.get_attr(name)
+        with pytest.raises(AttributeError, match=name):
+            native.set_attr(name, values)
+
+
+def test_a_state_that_is_none_cannot_be_set():
+    sync, native = make_pair_of("FrozenLake-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    sync.set_attr("s", [3, 16])
+    with pytest.raises(KeyError):
+        sync.step(np.array([0, 0]))
+    with pytest.raises(ValueError, match=r"s of lane 1 is 16; .* from 0 to 15"):
+        native.set_attr("s", [3, 16])
+    assert native.get_attr("s") == (0, 0)
+    with pytest.raises(ValueError, match="read-only"):
+        native.state["s"][1] = 3
+    native.set_attr("s", [3, 15])
+    assert native.get_attr("s") == (3, 15)
+
+
+def test_taxi_orientation_stays_as_it_was_set():
+    taxi = next(id for id in ("Taxi-v4", "Taxi-v3") if id in gymnasium.registry)
+    sync, native = make_pair_of(taxi)
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        assert env.get_attr("taxi_orientation") == (0, 0)
+        env.set_attr("taxi_orientation", [1, 2])
+        assert env.get_attr("taxi_orientation") == (1, 2)
+        env.reset()
+    assert sync.get_attr("taxi_orientation") == (0, 0)
+    assert native.get_attr("taxi_orientation") == (1, 2)
