@@ -784,13 +784,16 @@ cdef class Batch:
             found = f"a dict of {', '.join(map(str, state))}" if isinstance(state, dict) else type(state).__name__
             raise ValueError(f"set_state takes what get_state() returned, a dict of {', '.join(own)}; got {found}")
         for key in ("format", "env", "num_envs", "precision", "autoreset_mode"):
-            if state[key] != own[key]:
+            if isinstance(state[key], np.ndarray) or state[key] != own[key]:
                 raise ValueError(f"set_state: the state's {key} is {state[key]!r}, this env's is {own[key]!r}; "
                                  f"use it on an env made as the one it came from")
-        if (state["returns"] is None) != (own["returns"] is None):
-            raise ValueError(f"set_state: episode_stats is {state['returns'] is not None} in the state and "
-                             f"{own['returns'] is not None} in this env")
-        columns = {name: _same_kind(f"columns[{name!r}]", state["columns"].get(name), column)
+        for key in ("returns", "seconds"):
+            if (state[key] is None) != (own[key] is None):
+                raise ValueError(f"set_state: the state was {'not ' if state[key] is None else ''}made with episode_stats, "
+                                 f"and this env was{' not' if own[key] is None else ''}")
+        if not isinstance(state["columns"], dict) or state["columns"].keys() != self.columns.keys():
+            raise ValueError(f"set_state: columns are no dict of {', '.join(self.columns)}")
+        columns = {name: _same_kind(f"columns[{name!r}]", state["columns"][name], column)
                    for name, column in self.columns.items()}
         for name, column in columns.items():
             self._check_range("set_state", name, column)
@@ -802,11 +805,12 @@ cdef class Batch:
         if parameter_columns is not None:
             template = np.empty((e.kernel.num_params, b.n), self.parameters.dtype)
             parameter_columns = _same_kind("parameter_columns", parameter_columns, template)
+        self._check_history(parts["elapsed"], parts["pending"], state["started"], state["seeds"])
         for name, column in columns.items():
             self.columns[name][:] = column
         self.streams[:] = parts["streams"]
         self.start[:] = b.clock - parts["elapsed"]
-        self.pending[:] = parts["pending"]
+        self.pending[:] = parts["pending"].view(np.uint8) != 0  # a bool array may hold any byte
         self.parameters[:] = parts["parameters"]
         if self.returns is not None:
             self.returns[:] = parts["returns"]
@@ -819,8 +823,19 @@ cdef class Batch:
             room[:, :b.n] = parameter_columns
             self._use_parameter_columns(room)
         self.started = state["started"]
-        self.seeds = list(state["seeds"]) if isinstance(state["seeds"], (list, tuple)) else state["seeds"]
+        self.seeds = list(state["seeds"]) if isinstance(state["seeds"], list) else state["seeds"]
         fv_list_pending(e)
+
+    cdef _check_history(self, elapsed, pending, started, seeds):
+        """Raises if lanes of this env cannot have come to this."""
+        if (elapsed < 0).any():
+            raise ValueError(f"set_state: elapsed of lane {np.argmax(elapsed < 0)} is {elapsed.min()}; expected steps from 0")
+        if self.engine.autoreset == FV_SAME_STEP and pending.any():
+            raise ValueError(f"set_state: lane {np.argmax(pending)} is pending; with autoreset_mode='SameStep' none ever is")
+        if not isinstance(started, bool):
+            raise ValueError(f"set_state: started is {started!r}; expected a bool")
+        if not (_are_seeds(seeds, self.engine.batch.n) or (seeds is None and not started)):
+            raise ValueError("set_state: seeds are neither an int nor a list of one for each lane")
 
     def __reduce__(self):
         return _copy_batch, (self.arguments, self.get_state(), self.closed)
@@ -847,6 +862,13 @@ def _stream(generator):
     low = (1 << 64) - 1
     return (state["state"]["state"] >> 64, state["state"]["state"] & low,
             state["state"]["inc"] >> 64, state["state"]["inc"] & low, state["uinteger"], state["has_uint32"])
+
+
+def _are_seeds(seeds, n):
+    """Whether these are lanes' seeds as a batch keeps them; -1 stands for a generator that was set."""
+    if not isinstance(seeds, list):
+        return isinstance(seeds, int) and seeds >= 0
+    return len(seeds) == n and all([isinstance(seed, int) and seed >= -1 for seed in seeds])
 
 
 def _same_kind(str name, value, cnp.ndarray own):

@@ -339,5 +339,12 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         if not isinstance(state, dict) or not isinstance(state.get("attributes"), dict):
             found = "a dict without 'attributes'" if isinstance(state, dict) else type(state).__name__
             raise ValueError(f"set_state takes what get_state() returned, got {found}")
+        attributes = {
+            name: list(value) if isinstance(value, list) else value for name, value in state["attributes"].items()
+        }
+        if attributes.keys() != self._attributes.keys() or any(
+            isinstance(value, tuple) and len(value) != self.num_envs for value in attributes.values()
+        ):
+            raise ValueError(f"set_state: attributes are not one value or {self.num_envs} for each of this env's own")
         self._batch.set_state({key: value for key, value in state.items() if key != "attributes"})
-        self._attributes = dict(state["attributes"])
+        self._attributes = attributes

@@ -126,6 +126,55 @@ def test_a_state_of_another_env_is_refused_and_changes_nothing(env_id, mode, act
     assert_same_bits(proceed(env, actions), proceed(undisturbed, actions), "after the bad states")
 
 
+def tampered(good, mode):
+    """(what was done to it, a state that no env can have come to), given one that is as it should be."""
+    for key, value in good.items():
+        for bad in (object(), 0.5, "x", [], np.zeros((2, N + 1)), np.full(N, "x"), {"x": 1}):
+            yield f"{key} is a {type(bad).__name__}", {**good, key: bad}
+        if value is not None:
+            yield f"no {key}", {**good, key: None}
+    for name, column in good["columns"].items():
+        yield "a column too few", {**good, "columns": {k: v for k, v in good["columns"].items() if k != name}}
+        yield "a column too many", {**good, "columns": {**good["columns"], "more": column}}
+        yield "a list for a column", {**good, "columns": {**good["columns"], name: column.tolist()}}
+        yield "another dtype", {**good, "columns": {**good["columns"], name: column.astype(np.complex64)}}
+        yield (
+            "another byte order",
+            {**good, "columns": {**good["columns"], name: column.astype(column.dtype.newbyteorder())}},
+        )
+    for elapsed in (-1, -(2**63)):
+        yield f"elapsed {elapsed}", {**good, "elapsed": np.array([0] * (N - 1) + [elapsed])}
+    if mode == AutoresetMode.SAME_STEP:
+        yield "pending", {**good, "pending": np.arange(N) == 1}
+    for seeds in ([1] * (N - 1), [None] * N, [1.5] * N, [-2] * N, -2, (1,) * N):
+        yield f"seeds {seeds}", {**good, "seeds": seeds}
+    for name in good["attributes"]:
+        yield f"no {name}", {**good, "attributes": {k: v for k, v in good["attributes"].items() if k != name}}
+        yield f"{name} of too few lanes", {**good, "attributes": {**good["attributes"], name: (1,) * (N - 1)}}
+    yield "more attributes", {**good, "attributes": {**good["attributes"], "more": 1}}
+
+
+def test_a_state_that_cannot_be_is_refused_and_changes_nothing(env_id, mode, actions):
+    env, undisturbed = make(env_id, mode), make(env_id, mode)
+    for each in (env, undisturbed):
+        play(each, actions[:13], seed=1)
+    for _, state in tampered(env.get_state(), mode):
+        with pytest.raises(ValueError, match="set_state"):
+            env.set_state(state)
+    assert env.np_random_seed == undisturbed.np_random_seed
+    assert_same_bits(proceed(env, actions), proceed(undisturbed, actions), "after the bad states")
+
+
+def test_a_pending_flag_of_any_byte_is_a_flag(env_id, actions):
+    env, plain = make(env_id, AutoresetMode.NEXT_STEP), make(env_id, AutoresetMode.NEXT_STEP)
+    for each, byte in ((env, 200), (plain, 1)):
+        play(each, actions[:5], seed=1)
+        state = each.get_state()
+        each.set_state({**state, "pending": np.array([0] * (N - 1) + [byte], np.uint8).view(bool)})
+    assert_same_bits(env.get_state()["pending"], plain.get_state()["pending"], "pending")
+    assert_same_bits(proceed(env, actions), proceed(plain, actions), "after set_state")
+
+
 def test_state_shows_the_lanes_and_writing_moves_them(env_id, actions):
     env, other = make(env_id, AutoresetMode.NEXT_STEP), make(env_id, AutoresetMode.NEXT_STEP)
     env.reset(seed=1)
