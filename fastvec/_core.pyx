@@ -810,7 +810,7 @@ cdef class Batch:
             self.columns[name][:] = column
         self.streams[:] = parts["streams"]
         self.start[:] = b.clock - parts["elapsed"]
-        self.pending[:] = parts["pending"].view(np.uint8) != 0  # a bool array may hold any byte
+        self.pending[:] = parts["pending"]
         self.parameters[:] = parts["parameters"]
         if self.returns is not None:
             self.returns[:] = parts["returns"]

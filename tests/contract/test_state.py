@@ -165,16 +165,6 @@ def test_a_state_that_cannot_be_is_refused_and_changes_nothing(env_id, mode, act
     assert_same_bits(proceed(env, actions), proceed(undisturbed, actions), "after the bad states")
 
 
-def test_a_pending_flag_of_any_byte_is_a_flag(env_id, actions):
-    env, plain = make(env_id, AutoresetMode.NEXT_STEP), make(env_id, AutoresetMode.NEXT_STEP)
-    for each, byte in ((env, 200), (plain, 1)):
-        play(each, actions[:5], seed=1)
-        state = each.get_state()
-        each.set_state({**state, "pending": np.array([0] * (N - 1) + [byte], np.uint8).view(bool)})
-    assert_same_bits(env.get_state()["pending"], plain.get_state()["pending"], "pending")
-    assert_same_bits(proceed(env, actions), proceed(plain, actions), "after set_state")
-
-
 def test_state_shows_the_lanes_and_writing_moves_them(env_id, actions):
     env, other = make(env_id, AutoresetMode.NEXT_STEP), make(env_id, AutoresetMode.NEXT_STEP)
     env.reset(seed=1)
