@@ -49,6 +49,7 @@ def _assert_same_array(ours: Any, theirs: npt.NDArray[Any], where: str) -> None:
         for index in np.ndindex(ours.shape):
             if ours[index].tobytes() != theirs[index].tobytes():
                 raise AssertionError(f"{where}{list(index)}: {ours[index]!r}, expected {theirs[index]!r}")
+        raise AssertionError(f"{where}: bools that are neither the byte 0 nor 1")  # which look alike one by one
 
 
 def _assert_same_type(ours: Any, theirs: Any, where: str) -> None:

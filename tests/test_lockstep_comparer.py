@@ -30,6 +30,7 @@ DENSE = {**SAME_STEP_INFO, "final_obs": np.array([[0, 0], [1, 2]], np.float32)}
         (np.zeros(2), np.array([0.0, np.nan])),
         (np.zeros(2), [0.0, 0.0]),
         (np.zeros(2, ">f8"), np.zeros(2)),
+        (np.array([0, 2], np.uint8).view(bool), np.array([False, True])),
         (np.array([None, 1], object), np.array([None, 2], object)),
         ((1, 2), [1, 2]),
         ((1, 2), (1, 2, 3)),
