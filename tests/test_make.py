@@ -49,7 +49,7 @@ def test_an_unknown_keyword_is_refused_with_the_known_ones(env_id, known):
         assert name in str(caught.value)
 
 
-@pytest.mark.parametrize("mode", ["rgb_array", "human", "nonsense"])
+@pytest.mark.parametrize("mode", ["human", "nonsense"])
 def test_render_modes_are_refused(mode):
     with pytest.raises(ValueError, match="render_mode") as caught:
         fastvec.make("CartPole-v1", render_mode=mode)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bits import assert_same_bits
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from rollout import play
+from rollout import make_single, play, sample_actions
 
 import fastvec
 from fastvec.registry import NATIVE_ENVS
@@ -16,13 +16,13 @@ from fastvec.registry import NATIVE_ENVS
 GYMNASIUMS = [env_id for env_id in NATIVE_ENVS if env_id in gym.registry]
 
 
-@pytest.fixture
-def actions():
-    return np.random.default_rng(0).integers(0, 2, (60, 3))
+def actions_of(env_id):
+    return sample_actions(make_single(env_id).action_space, (60, 3), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("env_id", NATIVE_ENVS)
-def test_make_vec_gives_the_native_env_and_make_the_ordinary_one(env_id, actions):
+def test_make_vec_gives_the_native_env_and_make_the_ordinary_one(env_id):
+    actions = actions_of(env_id)
     env = gym.make_vec(f"fastvec/{env_id}", num_envs=3)
     assert isinstance(env, fastvec.VecEnv)
     assert env.num_envs == 3
@@ -57,7 +57,8 @@ def test_the_module_prefix_imports_fastvec():
     ],
     ids=str,
 )
-def test_the_spec_rebuilds_the_env(env_id, kwargs, actions):
+def test_the_spec_rebuilds_the_env(env_id, kwargs):
+    actions = actions_of(env_id)
     env = fastvec.make(env_id, **{"n": 3, **kwargs})
     again = gym.make_vec(env.spec)
     assert isinstance(again, fastvec.VecEnv)
@@ -69,7 +70,8 @@ def test_the_spec_rebuilds_the_env(env_id, kwargs, actions):
     assert_same_bits(play(twice, rows, seed=1), play(env, rows, seed=1), "rebuilt twice")
 
 
-def test_the_spec_keeps_the_envs_own_keywords(actions):
+def test_the_spec_keeps_the_envs_own_keywords():
+    actions = actions_of("CartPole-v1")
     env = fastvec.make("CartPole-v1", n=3, sutton_barto_reward=True)
     trajectory = play(gym.make_vec(env.spec), actions, seed=1)
     assert_same_bits(trajectory, play(env, actions, seed=1), "rebuilt")

