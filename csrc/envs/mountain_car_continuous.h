@@ -98,8 +98,9 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, const double *action, const FV(param
     s->position = (float)position.value;
     s->velocity = (float)velocity.value;
     s->is_float32 = 1;
-    const int arrived = (position.value >= FV(beside)(position, p->goal_position))
-        & (velocity.value >= FV(beside)(velocity, p->goal_velocity));
+    const int far_enough = position.value >= FV(beside)(position, p->goal_position);
+    const int fast_enough = velocity.value >= FV(beside)(velocity, p->goal_velocity);
+    const int arrived = far_enough & fast_enough;
     /* The square of a float32 has room in a double, so that pow gives x * x. What was given is paid for, not the force. */
     const double square = lane->float32_action ? action[0] * action[0] : fv_square_pow(lane, action[0]);
     return (fv_outcome){.reward = (arrived ? 100.0 : 0.0) - square * 0.1, .terminated = arrived};

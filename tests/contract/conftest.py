@@ -1,16 +1,18 @@
 """Runs the contract tests for every native env, and for every autoreset mode where a test takes one.
 
 A test that takes ``env_id`` walks fastvec's registry; ``seeded_env_id`` walks the envs that draw random numbers,
-``discrete_env_id`` those with Discrete actions, and ``mode`` Gymnasium's three modes."""
+``discrete_env_id`` those with Discrete actions and ``box_env_id`` the others, ``terminating_env_id`` those whose episodes
+may end by themselves, and ``mode`` Gymnasium's three modes."""
 
 import warnings
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
 from rollout import make_single, sample_actions
 
+import fastvec
 from fastvec.registry import NATIVE_ENVS
 
 
@@ -30,12 +32,22 @@ def depends_on_seed(env_id):
     return len(shown) > 1
 
 
+def terminates(env_id):
+    """Whether random play terminates an episode: 2,000 steps of 32 lanes, as test_limit.py plays them."""
+    env = fastvec.make(env_id, n=32, max_episode_steps=-1)
+    env.reset(seed=8)
+    rows = sample_actions(env.single_action_space, (2000, 32), np.random.default_rng(3))
+    return any(env.step(row)[2].any() for row in rows)
+
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Gymnasium's about old versions of envs: pytest's filters do not hold here yet
     WALKS = {
         "env_id": list(NATIVE_ENVS),
         "seeded_env_id": [env_id for env_id in NATIVE_ENVS if depends_on_seed(env_id)],
         "discrete_env_id": [env_id for env_id in NATIVE_ENVS if isinstance(make_single(env_id).action_space, Discrete)],
+        "box_env_id": [env_id for env_id in NATIVE_ENVS if isinstance(make_single(env_id).action_space, Box)],
+        "terminating_env_id": [env_id for env_id in NATIVE_ENVS if terminates(env_id)],
         "mode": list(AutoresetMode),
     }
 

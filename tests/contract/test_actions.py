@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from bits import assert_same_bits
 from gymnasium.error import ResetNeeded
-from rollout import make_single, play, proceed, sample_actions
+from gymnasium.vector import AutoresetMode
+from lockstep import Lockstep
+from rollout import make_oracle, make_single, play, proceed, sample_actions
 
 import fastvec
 
@@ -39,10 +41,14 @@ class Subclass(np.ndarray):
     """What a library may hand over in place of a plain array."""
 
 
+def nested_tuple(array):
+    return tuple(map(nested_tuple, array)) if array.ndim else array.item()
+
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intc", "longlong", "ulonglong")
+NUMBERS = {"list": lambda array: array.tolist(), "tuple": nested_tuple}
 LAYOUTS = {
-    "list": lambda array: array.tolist(),
-    "tuple": lambda array: tuple(array.tolist()),
-    "list of scalars": list,
+    "list of rows or scalars": list,
     "strided": strided,
     "reversed": reversed_view,
     "read-only": read_only,
@@ -53,7 +59,6 @@ LAYOUTS = {
     "object with __array__": lambda array: type("Holder", (), {"__array__": lambda self, *_, **__: array})(),
     "memoryview": lambda array: memoryview(array),
 }
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intc", "longlong", "ulonglong")
 
 
 def sampled(env_id):
@@ -76,6 +81,63 @@ def assert_form_gives_the_same(env_id, form):
 @pytest.mark.parametrize("form", LAYOUTS.values(), ids=LAYOUTS)
 def test_forms_that_give_the_same(env_id, form):
     assert_form_gives_the_same(env_id, form)
+
+
+@pytest.mark.parametrize("form", NUMBERS.values(), ids=NUMBERS)
+def test_pythons_numbers_give_the_same(discrete_env_id, form):
+    assert_form_gives_the_same(discrete_env_id, form)
+
+
+def times_two(row):
+    """Some of them are beyond the bounds then."""
+    return row * np.float32(2)
+
+
+BOX_FORMS = {
+    "float32": times_two,
+    "float64": lambda row: times_two(row).astype(np.float64),
+    "big-endian float64": lambda row: times_two(row).astype(">f8"),
+    "list": lambda row: times_two(row).tolist(),
+    "tuple": lambda row: nested_tuple(times_two(row)),
+    "list of ints": lambda row: np.rint(times_two(row)).astype(int).tolist(),
+    "list of float64 scalars": lambda row: [[np.float64(number)] for number in times_two(row)[:, 0]],
+    "list of float64 arrays": lambda row: list(times_two(row).astype(np.float64)),
+    "bool": lambda row: row > 0,
+    **{
+        dtype: lambda row, dtype=dtype: np.rint(times_two(row)).clip(-2 if dtype.startswith("int") else 0).astype(dtype)
+        for dtype in INTEGERS
+    },
+}
+
+
+@pytest.mark.parametrize("form", BOX_FORMS.values(), ids=BOX_FORMS)
+def test_box_actions_of_other_forms_are_taken_as_gymnasium_takes_them(box_env_id, mode, form):
+    """Their type tells NumPy in which precision to compute."""
+    pair = Lockstep(
+        fastvec.make(box_env_id, n=N, autoreset_mode=mode, max_episode_steps=15),
+        make_oracle(box_env_id, N, mode, max_episode_steps=15),
+    )
+    pair.reset(seed=1)
+    for row in sampled(box_env_id):
+        if pair.ended.any() and mode == AutoresetMode.DISABLED:
+            pair.reset(options={"reset_mask": pair.ended.copy()})
+        pair.step(form(row))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "longdouble", "complex128", "object", "str", "M8[s]"])
+def test_other_dtypes_are_refused_for_box_actions(box_env_id, mode, dtype):
+    bad = sampled(box_env_id)[17].astype(dtype)
+    assert str(bad.dtype) in assert_refused(box_env_id, mode, bad, TypeError)
+
+
+@pytest.mark.parametrize("lane", range(N))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_is_refused_with_its_lane(box_env_id, mode, lane, dtype):
+    bad = sampled(box_env_id)[17].astype(dtype)
+    bad[lane] = np.nan
+    message = assert_refused(box_env_id, mode, bad, ValueError)
+    assert f"[{lane}, 0] = nan" in message
+    assert box_env_id in message
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, ">i2", ">i8", ">u4"])
