@@ -1,8 +1,8 @@
 """Runs the contract tests for every native env, and for every autoreset mode where a test takes one.
 
 A test that takes ``env_id`` walks fastvec's registry; ``seeded_env_id`` walks the envs that draw random numbers,
-``discrete_env_id`` those with Discrete actions and ``box_env_id`` the others, ``terminating_env_id`` those whose episodes
-may end by themselves, and ``mode`` Gymnasium's three modes."""
+``discrete_env_id`` those with Discrete actions and ``box_env_id`` the others, ``terminating_env_id`` those whose
+episodes may end by themselves, and ``mode`` Gymnasium's three modes."""
 
 import warnings
 
