@@ -110,7 +110,8 @@ class Lockstep:
     def __post_init__(self) -> None:
         assert self.ours.num_envs == self.oracle.num_envs
         self.ended = np.zeros(self.ours.num_envs, np.bool_)
-        self.state_names = tuple(registry.find(self.ours.spec.id).state)
+        # What from_tables makes has no spec, and no state but the observation.
+        self.state_names = () if self.ours.spec is None else tuple(registry.find(self.ours.spec.id).state)
         self.counts = dict.fromkeys(("steps", "resets", "terminated", "truncated", "both"), 0)
 
     def reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
