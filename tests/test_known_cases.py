@@ -377,6 +377,40 @@ def test_c11_what_was_returned_stays_as_it_was():
         assert (array == before).all()
 
 
+def test_c14_the_cliff_is_no_end():
+    env = fastvec.make("CliffWalking-v1", n=1)
+    assert env.reset(seed=0)[0].tolist() == [36]
+    for action, state, reward in ((1, 36, -100.0), (0, 24, -1.0)):
+        obs, rewards, terminations, truncations, info = env.step([action])
+        assert (obs[0], rewards[0], terminations[0], truncations[0]) == (state, reward, False, False)
+        assert info["prob"].tolist() == [1.0]
+
+
+def test_c14_a_slippery_step_goes_three_ways_alike():
+    """Chi-square with two degrees of freedom; 13.8 is exceeded by chance once in a thousand seeds."""
+    lanes = 30_000
+    env = fastvec.make("FrozenLake-v1", n=lanes)
+    assert not env.reset(seed=0)[0].any()
+    obs, *_ = env.step(np.full(lanes, 2))
+    states, counts = np.unique(obs, return_counts=True)
+    assert states.tolist() == [0, 1, 4]
+    assert ((counts - lanes / 3) ** 2 / (lanes / 3)).sum() < 13.8
+
+
+def test_c14_an_illegal_drop_costs_10_and_changes_nothing():
+    taxi = next(env_id for env_id in NATIVE_ENVS if env_id.startswith("Taxi"))
+    env = fastvec.make(taxi, n=20)
+    before, info = env.reset(seed=0)
+    assert info["action_mask"].shape == (20, 6)
+    assert info["action_mask"].dtype == np.int8
+    assert not info["action_mask"][:, 5].any(), "nobody is in the taxi yet"
+    obs, rewards, terminations, _, info = env.step(np.full(20, 5))
+    assert obs.tolist() == before.tolist()
+    assert rewards.tolist() == [-10.0] * 20
+    assert not terminations.any()
+    assert not info["action_mask"][:, 5].any()
+
+
 def test_c15_a_step_before_the_first_reset_is_an_error():
     with pytest.raises(ResetNeeded, match="reset"):
         fastvec.make("CartPole-v1", n=2).step([0, 0])
