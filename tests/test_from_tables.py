@@ -15,7 +15,7 @@ from lockstep import run_lockstep
 from rollout import play, proceed
 
 import fastvec
-from fastvec import mdp
+from fastvec import mdp, tables
 
 N = 5
 SEEDS = (0, 1234, [7, 7, 2**32, 2**64 - 1, 2**128 + 5])
@@ -149,6 +149,21 @@ def test_a_number_above_all_sums_draws_the_first_transition(mode):
     ours, theirs = env.step(np.array([0])), reference.step(np.array([0]))
     assert_same_bits(ours, theirs, "the step")
     assert (ours[0].tolist(), ours[1].tolist(), ours[4]["prob"].tolist()) == ([1], [5.0], [0.0])
+
+
+def test_tables_of_probabilities_that_are_none_can_be_halved():
+    """Gymnasium's envs may hold negative ones, so that sums fall again: the first above a number is found all the same."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        probs = rng.normal(0.1, 0.3, 9)
+        transitions = [(prob, state, 0.0, False) for state, prob in enumerate(probs)]
+        *_, listed, _ = tables.build(tables.unpack([[transitions]] * 9), np.full(9, 1 / 9))
+        below = listed["below"][:9]
+        assert (np.diff(below) >= 0).all()
+        for number in rng.random(50):
+            at = int(np.searchsorted(below, number, side="right"))
+            expected = np.argmax(np.cumsum(probs) > number)
+            assert (at if at < 9 else 0) == expected
 
 
 def test_a_frozen_lake_given_as_its_table_is_the_frozen_lake():
