@@ -152,7 +152,7 @@ def test_a_number_above_all_sums_draws_the_first_transition(mode):
 
 
 def test_tables_of_probabilities_that_are_none_can_be_halved():
-    """Gymnasium's envs may hold negative ones, so that sums fall again: the first above a number is found all the same."""
+    """Gymnasium's envs may hold negative ones, so that sums fall again; the first above a number is found still."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         probs = rng.normal(0.1, 0.3, 9)
