@@ -73,19 +73,37 @@ void fv_list_pending(fv_engine *engine)
     }
 }
 
-/* Lists the lanes of a chunk with a flag set. Most words of eight lanes are zero. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "collect_ended reads eight flags as one number, the first lane's in its lowest byte"
+#endif
+
+static inline uint64_t eight_flags(const uint8_t *flags)
+{
+    uint64_t eight;
+    memcpy(&eight, flags, 8);
+    return eight;
+}
+
+/* Lists the lanes of a chunk with a flag set. Which are set is random, so that a branch for each would be guessed wrong
+ * more often than not: 64 flags become the bits of a word, and of its ones the first few are listed with no question. */
 static int64_t collect_ended(const fv_batch *b, int64_t begin, int64_t end, int64_t *ended)
 {
+    enum { UNASKED = 4 };
     int64_t found = 0, i = begin;
-    for (; i + 8 <= end; i += 8) {
-        uint64_t terminated, truncated;
-        memcpy(&terminated, b->terminations + i, 8);
-        memcpy(&truncated, b->truncations + i, 8);
-        if ((terminated | truncated) == 0)
-            continue;
-        for (int64_t k = i; k < i + 8; k++)
-            if (b->terminations[k] | b->truncations[k])
-                ended[found++] = k;
+    for (; i + 64 <= end; i += 64) {
+        uint64_t bits = 0, sums = 0;
+        for (int k = 0; k < 64; k += 8) {
+            const uint64_t eight = eight_flags(b->terminations + i + k) | eight_flags(b->truncations + i + k);
+            bits |= (eight * 0x0102040810204080u >> 56) << k; /* the product's top byte is made of the lowest bits */
+            sums += eight;
+        }
+        /* What is listed beyond the last one set is overwritten; there is room, as a chunk may list all its lanes. */
+        int64_t listed = found;
+        for (; listed < found + UNASKED; bits &= bits - 1)
+            ended[listed++] = i + __builtin_ctzll(bits | (uint64_t)1 << 63);
+        for (; bits != 0; bits &= bits - 1)
+            ended[listed++] = i + __builtin_ctzll(bits);
+        found += (int64_t)(sums * 0x0101010101010101u >> 56); /* the sum of eight bytes */
     }
     for (; i < end; i++)
         if (b->terminations[i] | b->truncations[i])
@@ -127,10 +145,8 @@ static int64_t step_chunk(fv_engine *engine, int64_t chunk, int float32_actions)
     if (engine->autoreset == FV_NEXT_STEP && engine->ended_in[chunk] > 0) {
         /* This step's row of a lane that ended in the last one is its reset; whatever the kernel wrote goes. */
         begin_episodes(engine, ended, engine->ended_in[chunk], NULL);
-        for (int64_t j = 0; j < engine->ended_in[chunk]; j++) {
+        for (int64_t j = 0; j < engine->ended_in[chunk]; j++)
             b->rewards[ended[j]] = 0;
-            b->terminations[ended[j]] = b->truncations[ended[j]] = 0;
-        }
     }
 
     const int64_t count = collect_ended(b, begin, end, ended);

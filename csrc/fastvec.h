@@ -87,7 +87,8 @@ typedef struct fv_kernel {
     int64_t (*check_float64)(const double *actions, int64_t count);
 
     /* One step of lanes [begin, end). `step` takes int64 or float64 actions, `step_float32` float32. Lanes
-     * whose reset is pending may be stepped (what they show is overwritten), but draw no random number. */
+     * whose reset is pending may be stepped (what they show is overwritten), but draw no random number, and their
+     * flags are 0. */
     void (*step)(const fv_batch *batch, int64_t begin, int64_t end);
     void (*step_float32)(const fv_batch *batch, int64_t begin, int64_t end);
 

@@ -7,7 +7,8 @@
  *
  * The vectorised words of lane.h (fv_sin and so on) do not know every argument. A lane that met one they do not know is
  * outside: the loop leaves its state as it was, and the lane is stepped again, alone, before the loop goes on to the
- * next block. Env files need not know of it. */
+ * next block. Env files need not know of it. Where it is cheap to find out beforehand that no lane of a block is outside,
+ * the loop is a quarter faster for not having to care. */
 
 #if !defined(FV_STATE_NAMES) || !defined(FV_PARAM_NAMES) || !defined(FV_ACTION)
 #error "an env file defines FV_NAME, FV_STATE_NAMES, FV_PARAM_NAMES, FV_OBS and FV_ACTION"
@@ -30,6 +31,9 @@
 #endif
 #ifndef FV_LONG_STEP
 #define FV_LONG_STEP 0 /* 1: one lane's step has more values at a time than a CPU has registers (Acrobot, not CartPole) */
+#endif
+#ifndef FV_SELDOM_OUTSIDE
+#define FV_SELDOM_OUTSIDE 0 /* 1: few lanes are ever outside (see below), and a glance at their states tells which (CartPole) */
 #endif
 #ifndef FV_DRAWS_IN_STEP
 #define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
@@ -138,12 +142,12 @@ FV_INLINE void FV(store_info)(const FV(info) *values, void *const *arrays, int64
 }
 
 /* The narrowest type that the step loop writes says how many lanes GCC steps side by side: as many as fill a vector of
- * it. Some more than fill one of doubles hide the latency of divisions and table look-ups; of a long step, each
- * would spill the registers of the others. */
+ * it. Four vectors of `real` hide the latency of divisions and table look-ups; of a long step, the lanes of more than
+ * one would spill each other's registers. */
 #if FV_LONG_STEP
-#define FV_FLAG int64_t
+typedef __typeof__(_Generic((real)0, double: (int64_t)0, float: (int32_t)0)) FV(flag);
 #else
-#define FV_FLAG int16_t
+typedef __typeof__(_Generic((real)0, double: (int16_t)0, float: (int8_t)0)) FV(flag);
 #endif
 
 /* What the step loop holds of one lane, in registers. */
@@ -175,12 +179,10 @@ FV_INLINE int FV(is_outside)(const FV(work) *w)
     return (w->lane.outside < 0) | (w->lane.outside32 < 0);
 }
 
-/* One lane's step but for its flags. If the lane turns out to be outside, its state and its return stay as they
- * were, and the rest that is written is void. */
-FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
+/* Loads one lane and steps it; nothing is stored. */
+FV_INLINE void FV(try_step)(FV(work) *w, const fv_batch *b, int64_t i)
 {
     FV(load)(&w->s, b, i);
-    const FV(state_view) before = w->s;
     if (w->columns)
         FV(load_params)(&w->p, b, i);
 #if FV_IS_DISCRETE(FV_ACTION)
@@ -192,11 +194,21 @@ FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
                                               : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
 #endif
     FV(advance)(w);
+}
 
-    const int outside = FV(is_outside)(w);
-    FV_UNROLL
-    for (int k = 0; k < FV(num_state); k++)
-        w->s.at[k] = outside ? before.at[k] : w->s.at[k];
+/* One lane's step but for its flags. If the lane turns out to be outside, which it does not if `inside` is 1, its
+ * state and its return stay as they were, and the rest that is written is void. */
+FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i, const int inside)
+{
+    FV(try_step)(w, b, i);
+    const int outside = !inside && FV(is_outside)(w);
+    if (!inside) {
+        FV(state_view) before;
+        FV(load)(&before, b, i);
+        FV_UNROLL
+        for (int k = 0; k < FV(num_state); k++)
+            w->s.at[k] = outside ? before.at[k] : w->s.at[k];
+    }
     FV(store)(&w->s, b, i);
     FV(store_obs)(&w->obs, b->obs, i);
     FV(store_info)(&w->info, b->info, i);
@@ -205,10 +217,10 @@ FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i)
         b->returns[i] += outside ? 0.0 : w->outcome.reward;
 }
 
-/* The step loop; its last three arguments are constants wherever it is called. flags[i - begin] becomes negative if
+/* The step loop; its last four arguments are constants wherever it is called. flags[i - begin] becomes negative if
  * lane i is outside, else whether it terminated. */
-FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end, FV_FLAG *flags,
-                              const int columns, const int returns, const int float32_action)
+FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end, FV(flag) *flags,
+                              const int columns, const int returns, const int float32_action, const int inside)
 {
     const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
@@ -219,13 +231,44 @@ FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
         FV(work) w = {.p = shared, .columns = columns, .returns = returns};
         w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
                            .python_action = b->python_actions};
-        FV(step_lane)(&w, b, i);
-        flags[i - begin] = (FV_FLAG)(FV(is_outside)(&w) ? -1 : w.outcome.terminated != 0);
+        FV(step_lane)(&w, b, i, inside);
+        flags[i - begin] = (FV(flag))(!inside && FV(is_outside)(&w) ? -1 : w.outcome.terminated != 0);
     }
 }
 
+/* Whether a step loop over these lanes will meet one that is outside. It is the same loop: compilers leave out of it all
+ * that the answer does not hang on. */
+FV_INLINE int FV(any_outside)(const fv_batch *batch, int64_t begin, int64_t end, const int columns,
+                              const int float32_action)
+{
+    const fv_batch copy = *batch, *b = &copy;
+    FV(params_view) shared = {0};
+    if (!columns && FV(num_params) > 0)
+        shared = *(const FV(params_view) *)b->params;
+    int any = 0;
+    FV_LANES
+    for (int64_t i = begin; i < end; i++) {
+        FV(work) w = {.p = shared, .columns = columns};
+        w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
+                           .python_action = b->python_actions};
+        FV(try_step)(&w, b, i);
+        any |= FV(is_outside)(&w);
+    }
+    return any;
+}
+
+/* Which of the two step loops it is, with lanes outside or without. */
+FV_INLINE void FV(step_block)(const fv_batch *b, int64_t begin, int64_t end, FV(flag) *flags,
+                              const int columns, const int returns, const int float32_action)
+{
+    if (FV_SELDOM_OUTSIDE && !FV(any_outside)(b, begin, end, columns, float32_action))
+        FV(step_lanes)(b, begin, end, flags, columns, returns, float32_action, 1);
+    else
+        FV(step_lanes)(b, begin, end, flags, columns, returns, float32_action, 0);
+}
+
 /* The same for lanes that draw: they must not be stepped twice, and cannot be stepped beside others. */
-FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, FV_FLAG *flags, int float32_action)
+FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, FV(flag) *flags, int float32_action)
 {
     FV(params_view) shared = {0};
     if (b->param_columns == NULL && FV(num_params) > 0)
@@ -238,7 +281,7 @@ FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, F
         w.lane = (fv_lane){.rng = b->rng[i], .tables = b->tables, .table_sizes = b->table_sizes,
                            .float32_action = float32_action, .python_action = b->python_actions, .alone = 1,
                            .libm = -b->libm};
-        FV(step_lane)(&w, b, i);
+        FV(step_lane)(&w, b, i, 1);
         b->rng[i] = w.lane.rng;
         flags[i - begin] = w.outcome.terminated != 0;
     }
@@ -260,7 +303,7 @@ FV_INLINE int FV(any_draws)(const fv_batch *b, int64_t begin, int64_t end)
 
 /* Steps the lanes that were outside, one after another. There are few, and so it is compiled once for all mixes. */
 static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end,
-                                                               FV_FLAG *flags, int float32_action)
+                                                               FV(flag) *flags, int float32_action)
 {
     FV(params_view) shared = {0};
     if (b->param_columns == NULL && FV(num_params) > 0)
@@ -270,7 +313,7 @@ static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b
             FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
             w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
                                .python_action = b->python_actions, .alone = 1, .libm = -b->libm};
-            FV(step_lane)(&w, b, i);
+            FV(step_lane)(&w, b, i, 1);
             flags[i - begin] = w.outcome.terminated != 0;
         }
 }
@@ -280,8 +323,9 @@ FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, con
     const int draws = FV_DRAWS_IN_STEP || FV(any_draws)(b, begin, end);
     const int64_t oldest = b->clock - b->limit; /* episodes begun at or before this are at the limit */
     const int64_t *const start = b->start;
+    const uint8_t *const pending = b->pending;
     uint8_t *const terminations = b->terminations, *const truncations = b->truncations;
-    FV_FLAG flags[FV_BLOCK];
+    FV(flag) flags[FV_BLOCK];
     for (int64_t stop; begin < end; begin = stop) {
         stop = begin + FV_BLOCK < end ? begin + FV_BLOCK : end;
         if (draws)
@@ -289,27 +333,27 @@ FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, con
         else if (FV_VECMATH && FV(is_exact) && b->libm)
             memset(flags, -1, sizeof flags); /* all lanes are outside */
         else if (b->param_columns)
-            FV(step_lanes)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);
+            FV(step_block)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);
         else if (b->returns)
-            FV(step_lanes)(b, begin, stop, flags, 0, 1, float32_action);
+            FV(step_block)(b, begin, stop, flags, 0, 1, float32_action);
         else
-            FV(step_lanes)(b, begin, stop, flags, 0, 0, float32_action);
+            FV(step_block)(b, begin, stop, flags, 0, 0, float32_action);
 
-        FV_FLAG outside = 0; /* negative if any lane is */
+        FV(flag) outside = 0; /* negative if any lane is */
         for (int64_t i = begin; i < stop; i++)
             outside |= flags[i - begin];
         if (outside < 0)
             FV(step_outside)(b, begin, stop, flags, float32_action);
         FV_LANES
         for (int64_t i = begin; i < stop; i++)
-            terminations[i] = (uint8_t)flags[i - begin];
+            terminations[i] = (uint8_t)(flags[i - begin] & (pending[i] ^ 1));
 
         int64_t at_limit = 0; /* likewise */
         for (int64_t i = begin; i < stop; i++)
             at_limit |= start[i] - (oldest + 1);
         if (at_limit < 0)
             for (int64_t i = begin; i < stop; i++)
-                truncations[i] = (uint8_t)(start[i] <= oldest);
+                truncations[i] = (uint8_t)((start[i] <= oldest) & (pending[i] ^ 1));
         else
             memset(truncations + begin, 0, (size_t)(stop - begin));
     }
@@ -424,4 +468,4 @@ static const fv_kernel FV(kernel) = {
 #undef FV_DRAWS_IN_STEP
 #undef FV_DRAWS_IF
 #undef FV_LONG_STEP
-#undef FV_FLAG
+#undef FV_SELDOM_OUTSIDE

@@ -8,6 +8,7 @@
     "theta_threshold_radians x_threshold kinematics_integrator sutton_barto_reward"
 #define FV_OBS(ARRAY) ARRAY(float, state, 4)
 #define FV_ACTION FV_DISCRETE
+#define FV_SELDOM_OUTSIDE 1
 #define FV_OPTION_NAMES "low high"
 #define FV_OPTION_DEFAULTS {-0.05, 0.05}
 #include "../lane.h"
@@ -37,7 +38,7 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
     (void)info;
-    const real force = action == 1 ? p->force_mag : -p->force_mag;
+    const real force = (int32_t)action == 1 ? p->force_mag : -p->force_mag;
     const real cos_theta = fv_cos_small(lane, s->theta), sin_theta = fv_sin_small(lane, s->theta);
 
     const real temp = (force + p->polemass_length * (s->theta_dot * s->theta_dot) * sin_theta) / p->total_mass;
@@ -55,8 +56,8 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
 
     const int fallen = (s->x < -p->x_threshold) | (s->x > p->x_threshold)
         | (s->theta < -p->theta_threshold_radians) | (s->theta > p->theta_threshold_radians);
-    const double sutton_barto = fallen ? -1.0 : 0.0;
-    return (fv_outcome){.reward = p->sutton_barto_reward != 0 ? sutton_barto : 1.0, .terminated = fallen};
+    const double upright = p->sutton_barto_reward != 0 ? 0.0 : 1.0, at_fall = p->sutton_barto_reward != 0 ? -1.0 : 1.0;
+    return (fv_outcome){.reward = fallen ? at_fall : upright, .terminated = fallen};
 }
 
 FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs, fv_lane *lane)
