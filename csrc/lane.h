@@ -83,6 +83,8 @@ FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&
 #define fv_cos_small(lane, x) FV_OF_REAL_(fv_cos_small)(lane, x)
 #define fv_square_pow(lane, x) FV_OF_REAL_(fv_square_pow)(lane, x)
 #define fv_square_powf(lane, x) FV_OF_REAL_(fv_square_powf)(lane, x)
+/* numpy.clip(x, low, high). */
+#define fv_clip(x, low, high) _Generic((real)0, float: fv_clipf, double: fv_clip)(x, low, high)
 #define FV_OF_REAL_(word) _Generic((real)0, float: word##_float32, double: word##_exact)
 
 #if FV_VECMATH

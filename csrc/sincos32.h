@@ -5,8 +5,8 @@
  * of them. Where they end (arguments beyond a limit, infinite or NaN) a function sets the sign bit of `*outside`, and its
  * result is not to be used.
  *
- * Errors, measured over all float32 arguments below the limits (tests/test_float32.py): 0.79 units in the last place
- * for the small ones, 1.21 for the others. The sine of -0.0 is 0.0. */
+ * Errors, measured over all float32 arguments below the limits (tests/test_float32.py): 0.77 units in the last place
+ * for the small sine, 0.99 for the small cosine, 1.54 for the others. The sine of -0.0 is 0.0. */
 #ifndef FV_SINCOS32_H
 #define FV_SINCOS32_H
 
@@ -62,18 +62,17 @@ typedef struct fv_reduced32 {
     int32_t quadrant; /* the multiple; only its last two bits count */
 } fv_reduced32;
 
-/* pi/2 in four pieces. The first three have 11 bits each, so that a product with a multiple of up to 13 bits is exact,
- * and so is the difference but for the last. */
+/* Subtracts it in four pieces of pi/2. The first three have 11 bits each: their products with a multiple of up to 13 bits
+ * are exact, and so are the first two differences. What the third one loses is added with the fourth. */
 FV_INLINE fv_reduced32 fv_reduce32(float x)
 {
     const float to_integer = 0x1.8p23f;
     const float shifted = x * 0x1.45f306p-1f + to_integer;
     const float multiple = shifted - to_integer;
-    float r = x - multiple * 0x1.92p0f;
-    r -= multiple * 0x1.fb4p-12f;
-    r -= multiple * 0x1.444p-24f;
-    r -= multiple * 0x1.68c234p-39f;
-    return (fv_reduced32){r, fv_bits32(shifted)};
+    const float y = x - multiple * 0x1.92p0f - multiple * 0x1.fb4p-12f;
+    const float third = multiple * 0x1.444p-24f, fourth = multiple * 0x1.68c234p-39f;
+    const float less = y - third, lost = (y - less) - third;
+    return (fv_reduced32){less + (lost - fourth), fv_bits32(shifted)};
 }
 
 /* `odd` in quadrants 1 and 3, else `even`; its sign changed in quadrants 2 and 3. */

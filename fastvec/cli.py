@@ -60,6 +60,12 @@ def _add_bench(commands: Any) -> None:
         metavar="NAME,...",
         help="who takes part: fastvec, sync, async, numpy (Gymnasium), dummy, subproc (Stable-Baselines3), envpool",
     )
+    parser.add_argument(
+        "--precision",
+        choices=("float64", "float32"),
+        default="float64",
+        help="float32 also races fastvec's float32 mode, which is not bit for bit the same env",
+    )
     parser.add_argument("--json", type=_new_file, default=None, metavar="FILE", help="also write everything to a file")
     parser.set_defaults(run=_run_bench)
 
@@ -67,7 +73,10 @@ def _add_bench(commands: Any) -> None:
 def _run_bench(arguments: argparse.Namespace) -> int:
     from fastvec import bench
 
-    settings = bench.Settings(arguments.env, arguments.n, arguments.seconds, arguments.rounds, arguments.only)
+    only = arguments.only
+    if arguments.precision == "float32":
+        only = tuple(dict.fromkeys((*only, "float32")))
+    settings = bench.Settings(arguments.env, arguments.n, arguments.seconds, arguments.rounds, only)
     return bench.run(settings, arguments.json)
 
 
@@ -138,7 +147,7 @@ def _contenders(text: str) -> tuple[str, ...]:
     from fastvec.contenders import CONTENDERS
 
     if text == "all":
-        return tuple(CONTENDERS)
+        return tuple(name for name, contender in CONTENDERS.items() if not contender.on_request)
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in CONTENDERS:

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import platform
 import warnings
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 import fastvec
 from fastvec import registry
+from fastvec._core import precisions
 
 SEED = 0
 
@@ -50,6 +50,7 @@ class Contender:
         same_step: whether a row that ends an episode already shows the next one's first observation. If not, the
             row after it is the reset: it took time, but is no env-step.
         process_per_env: whether every env has a process of its own.
+        on_request: whether it takes part only if it is asked for.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Contender:
     module: str | None = None
     same_step = False
     process_per_env = False
+    on_request = False
 
     def absence(self, env_id: str, n: int) -> str | None:
         """Why this one cannot step n envs of that id, in a few words; None if it can."""
@@ -206,11 +208,24 @@ class EnvPoolContender(Contender):
         env.reset()
 
 
+class Float32Contender(FastvecContender):
+    name = "float32"
+    title = "fastvec float32"
+    on_request = True
+
+    def absence(self, env_id: str, n: int) -> str | None:
+        return None if "float32" in precisions(registry.find(env_id).kernel) else f"no {env_id}"
+
+    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+        return fastvec.make(env_id, n, precision="float32")
+
+
 # The order is that of the first round. Those that fork come before EnvPool, which starts threads.
-CONTENDERS: Mapping[str, Contender] = {
+CONTENDERS: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         FastvecContender(),
+        Float32Contender(),
         SyncContender(),
         AsyncContender(),
         NumpyContender(),

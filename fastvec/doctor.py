@@ -13,7 +13,7 @@ import numpy as np
 
 import fastvec
 from fastvec import machine, registry
-from fastvec._core import build_info
+from fastvec._core import build_info, precisions
 from fastvec.parity import first_difference
 from fastvec.terminal import Column, Row, print_table
 
@@ -33,8 +33,13 @@ def report() -> dict[str, Any]:
         "c_library": " ".join(platform.libc_ver()).strip() or "unknown",
         **build_info(),
         **machine.config(),
+        "precision": f"float64; float32, if make() is asked for it, has other bits: {_with_float32()}",
         "differences": _differences(),
     }
+
+
+def _with_float32() -> str:
+    return ", ".join(id for id, native in registry.NATIVE_ENVS.items() if "float32" in precisions(native.kernel))
 
 
 def _differences() -> dict[str, str | None]:

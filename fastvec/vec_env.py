@@ -141,6 +141,11 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """
         return self._batch.step(actions, out)
 
+    def __repr__(self) -> str:
+        """As Gymnasium's vector envs, and with the precision if it is not the exact one."""
+        text = super().__repr__()
+        return text if self._batch.precision == "float64" else f"{text[:-1]}, precision={self._batch.precision})"
+
     def render(self) -> tuple[Any, ...]:
         """Warns that there is no render mode, as Gymnasium's envs do, and returns None for every lane."""
         self._batch.require_idle("render")

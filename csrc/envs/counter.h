@@ -20,7 +20,7 @@ FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p,
 {
     (void)info, (void)lane;
     s->count += (real)((int32_t)action + 1); /* AVX2 converts vectors of 32-bit integers only */
-    return (fv_outcome){.reward = p->step_reward, .terminated = s->count >= p->goal};
+    return (fv_outcome){.reward = (double)p->step_reward, .terminated = s->count >= p->goal};
 }
 
 FV_INLINE void FV(observe)(const FV(state) *s, const FV(params) *p, FV(obs) *obs, fv_lane *lane)

@@ -31,10 +31,10 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
     (void)info;
-    const real push = (real)((int32_t)action - 1) * p->force, slope = (real)fv_cos(lane, (real)3 * s->position);
+    const real push = (real)((int32_t)action - 1) * p->force, slope = fv_cos(lane, (real)3 * s->position);
     real velocity = s->velocity + (push + slope * -p->gravity);
-    velocity = (real)fv_clip(velocity, -p->max_speed, p->max_speed);
-    const real position = (real)fv_clip(s->position + velocity, p->min_position, p->max_position);
+    velocity = fv_clip(velocity, -p->max_speed, p->max_speed);
+    const real position = fv_clip(s->position + velocity, p->min_position, p->max_position);
     const int at_wall = (position == p->min_position) & (velocity < 0);
     velocity = at_wall ? 0 : velocity;
 
