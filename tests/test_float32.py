@@ -1,4 +1,4 @@
-"""precision="float32": its sines and cosines, its distance from the exact env, and the contract that it keeps all the same."""
+"""precision="float32": its sines and cosines, its distance from the exact env, and the contract that it keeps."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_no_number_of_a_kernel_becomes_double_unasked(kernel, tmp_path):
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the report is gcc's")
 @pytest.mark.parametrize("kernel", ["cartpole", "counter"])
 def test_the_step_loop_is_vectorised_on_any_cpu(kernel, tmp_path):
-    """Without FMA, and so where the exact kernels are not; tests/test_vectorisation.py has the other instruction sets."""
+    """Without FMA, where the exact kernels are not; tests/test_vectorisation.py has the other instruction sets."""
     report = compile_c(
         "gcc", "baseline", "-fopt-info-vec-optimized", "-c", env_source(kernel, tmp_path), "-o", tmp_path / "env.o"
     )
