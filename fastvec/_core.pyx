@@ -3,6 +3,8 @@
 
 cimport cython
 cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -30,6 +32,9 @@ cdef extern from *:
     """
     const char *FV_BUILD_FLAGS
     const char *FV_COMPILER
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *)
 
 cdef extern from "engine.h" nogil:
     enum: FV_MAX_ARRAYS, FV_MAX_OPTIONS, FV_MAX_TABLES
@@ -223,6 +228,7 @@ cdef class Batch:
     cdef int64_t action_low, action_count
     cdef tuple action_shape
     cdef tuple kept                  # the arrays that copy=False hands out every time, or None
+    cdef tuple recent, older         # with copy=True, those of the last two steps, or None
     cdef tuple info_layouts          # one Layout for each info array of the kernel
     cdef tuple spare_final           # room for the next final observations (SAME_STEP)
     cdef tuple spare_final_info      # and for the infos that come with them
@@ -324,6 +330,32 @@ cdef class Batch:
             return ((<Layout>self.layouts[0]).empty(), (<Layout>self.layouts[1]).empty(),
                     (<Layout>self.layouts[2]).empty(), (<Layout>self.layouts[3]).empty())
         return tuple([(<Layout>layout).empty() for layout in self.layouts])
+
+    cdef tuple _unused_outputs(self):
+        """Arrays for a step that nobody else has: those of one of the last two if the caller has let go of them.
+
+        Making new ones takes longer than a step of a few lanes. Who keeps the results of one step until those of the next
+        are there, as most do, leaves the older arrays; who does not keep them, the recent ones.
+        """
+        cdef tuple arrays = self.recent
+        if not self._are_unused(arrays):
+            arrays = self.older if self._are_unused(self.older) else self._outputs()
+            self.older, self.recent = self.recent, arrays
+        return arrays
+
+    cdef inline bint _are_unused(self, tuple arrays) noexcept:
+        """Whether no one but this batch refers to these arrays, and none was altered in its shape or dtype."""
+        cdef PyObject *array
+        cdef Py_ssize_t i
+        if arrays is None:
+            return False
+        for i in range(len(arrays)):
+            array = PyTuple_GET_ITEM(arrays, i)
+            if Py_REFCNT(array) != 1:
+                return False
+            if not (<Layout>self.layouts[i]).fits(<object>array) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array):
+                return False
+        return True
 
     cdef tuple _zeroed_obs(self):
         return tuple([(<Layout>layout).zeros() for layout in self.layouts[:self.engine.kernel.num_obs]])
@@ -621,7 +653,7 @@ cdef class Batch:
         elif self.kept is not None:
             arrays = self.kept
         else:
-            arrays = self._outputs()
+            arrays = self._unused_outputs()
         self._point_at(arrays)
         if e.kernel.num_info > 0:
             infos = self._zeroed_info()
