@@ -7,8 +7,9 @@
  *
  * The vectorised words of lane.h (fv_sin and so on) do not know every argument. A lane that met one they do not know is
  * outside: the loop leaves its state as it was, and the lane is stepped again, alone, before the loop goes on to the
- * next block. Env files need not know of it. Where it is cheap to find out beforehand that no lane of a block is outside,
- * the loop is a quarter faster for not having to care. */
+ * next block. So is a lane of which a square was in doubt and turns out not to be pow's. Env files need not know of it.
+ * Where it is cheap to find out beforehand that no lane of a block is outside, the loop is a quarter faster for not
+ * having to care. */
 
 #if !defined(FV_STATE_NAMES) || !defined(FV_PARAM_NAMES) || !defined(FV_ACTION)
 #error "an env file defines FV_NAME, FV_STATE_NAMES, FV_PARAM_NAMES, FV_OBS and FV_ACTION"
@@ -33,7 +34,10 @@
 #define FV_LONG_STEP 0 /* 1: one lane's step has more values at a time than a CPU has registers (Acrobot, not CartPole) */
 #endif
 #ifndef FV_SELDOM_OUTSIDE
-#define FV_SELDOM_OUTSIDE 0 /* 1: few lanes are ever outside (see below), and a glance at their states tells which (CartPole) */
+#define FV_SELDOM_OUTSIDE 0 /* 1: few lanes are ever outside (see above), and a glance at their states tells which (CartPole) */
+#endif
+#ifndef FV_SQUARES
+#define FV_SQUARES 0 /* how many numbers a step squares by fv_square_pow: more are right as well, but slower */
 #endif
 #ifndef FV_DRAWS_IN_STEP
 #define FV_DRAWS_IN_STEP 0 /* 1: step() draws; then lanes whose reset is pending are passed over */
@@ -51,7 +55,7 @@
 #define FV_IS_DISCRETE_(kind) FV_IS_DISCRETE_##kind
 #define FV_IS_DISCRETE(kind) FV_IS_DISCRETE_(kind)
 
-enum { FV_BLOCK = 256 }; /* lanes that the step loop does before their flags are looked at */
+enum { FV_IN_DOUBT = 2 }; /* in a lane's flags: some of its squares are */
 
 /* Both checks fold the whole array before they look, so that the loop vectorises; the lane is sought only then. */
 static int64_t fv_check_discrete(const int64_t *actions, int64_t n, int64_t low, int64_t count)
@@ -153,8 +157,8 @@ typedef __typeof__(_Generic((real)0, double: (int16_t)0, float: (int8_t)0)) FV(f
 /* What the step loop holds of one lane, in registers. */
 typedef struct {
     FV(params_view) p;
-    int columns, returns; /* constants: whether the parameters have columns, whether returns are kept */
-    FV(state_view) s;
+    int columns; /* a constant: whether the parameters have columns */
+    FV(state_view) s, before;
 #if FV_IS_DISCRETE(FV_ACTION)
     int64_t action;
 #else
@@ -179,6 +183,20 @@ FV_INLINE int FV(is_outside)(const FV(work) *w)
     return (w->lane.outside < 0) | (w->lane.outside32 < 0);
 }
 
+/* What a step knows of a block of lanes besides their columns and outputs. */
+#define FV_COLUMNS_(type, name, width) type name[width][FV_BLOCK];
+typedef struct {
+    FV(flag) flags[FV_BLOCK]; /* negative: outside; else whether it terminated, and FV_IN_DOUBT */
+#if FV_LONG_STEP
+    struct { FV_OBS(FV_COLUMNS_) } obs; /* on the way to rows: GCC's step loop writes no rows of six, for example */
+#endif
+#if FV_SQUARES
+    double doubtful[FV_SQUARES][FV_BLOCK];
+    FV_STATE_TYPE before[FV(num_state)][FV_BLOCK];
+#endif
+} FV(block);
+#undef FV_COLUMNS_
+
 /* Loads one lane and steps it; nothing is stored. */
 FV_INLINE void FV(try_step)(FV(work) *w, const fv_batch *b, int64_t i)
 {
@@ -190,37 +208,62 @@ FV_INLINE void FV(try_step)(FV(work) *w, const fv_batch *b, int64_t i)
 #else
     FV_UNROLL
     for (int k = 0; k < FV_ACTION_WIDTH; k++)
-        w->action[k] = w->lane.float32_action ? (double)((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
+        w->action[k] = w->lane.float32_action ? ((const float *)b->actions)[i * FV_ACTION_WIDTH + k]
                                               : ((const double *)b->actions)[i * FV_ACTION_WIDTH + k];
 #endif
     FV(advance)(w);
 }
 
-/* One lane's step but for its flags. If the lane turns out to be outside, which it does not if `inside` is 1, its
- * state and its return stay as they were, and the rest that is written is void. */
+/* One lane's step but for its flags. If the lane turns out to be outside, which it does not if `inside` is 1, its state
+ * stays as it was, and the rest that is written is void. */
 FV_INLINE void FV(step_lane)(FV(work) *w, const fv_batch *b, int64_t i, const int inside)
 {
     FV(try_step)(w, b, i);
-    const int outside = !inside && FV(is_outside)(w);
     if (!inside) {
-        FV(state_view) before;
-        FV(load)(&before, b, i);
+        const int outside = FV(is_outside)(w);
+        FV(load)(&w->before, b, i);
         FV_UNROLL
         for (int k = 0; k < FV(num_state); k++)
-            w->s.at[k] = outside ? before.at[k] : w->s.at[k];
+            w->s.at[k] = outside ? w->before.at[k] : w->s.at[k];
     }
     FV(store)(&w->s, b, i);
-    FV(store_obs)(&w->obs, b->obs, i);
+    if (w->lane.alone || !FV_LONG_STEP)
+        FV(store_obs)(&w->obs, b->obs, i);
     FV(store_info)(&w->info, b->info, i);
     b->rewards[i] = w->outcome.reward;
-    if (w->returns)
-        b->returns[i] += outside ? 0.0 : w->outcome.reward;
 }
 
-/* The step loop; its last four arguments are constants wherever it is called. flags[i - begin] becomes negative if
- * lane i is outside, else whether it terminated. */
-FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end, FV(flag) *flags,
-                              const int columns, const int returns, const int float32_action, const int inside)
+#if FV_LONG_STEP
+#define FV_STORE_COLUMN_(type, name, width) \
+    FV_UNROLL \
+    for (int k = 0; k < (width); k++) \
+        block->obs.name[k][at] = values->name[k];
+FV_INLINE void FV(store_obs_columns)(const FV(obs) *values, FV(block) *block, int64_t at)
+{
+    FV_OBS(FV_STORE_COLUMN_)
+}
+#undef FV_STORE_COLUMN_
+
+#define FV_COLUMNS_TO_ROWS_(type, name, width) \
+    { \
+        type *const rows = (type *)b->obs[array++] + begin * (width); \
+        for (int64_t at = 0; at < end - begin; at++) \
+            for (int k = 0; k < (width); k++) \
+                rows[at * (width) + k] = block->obs.name[k][at]; \
+    }
+static __attribute__((unused)) void FV(write_obs_rows)(const fv_batch *b, int64_t begin, int64_t end,
+                                                       const FV(block) *block)
+{
+    int array = 0;
+    FV_OBS(FV_COLUMNS_TO_ROWS_)
+    (void)array;
+}
+#undef FV_COLUMNS_TO_ROWS_
+#endif
+
+/* The step loop; its last three arguments are constants wherever it is called. */
+FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end, FV(block) *block,
+                              const int columns, const int float32_action, const int inside)
 {
     const fv_batch copy = *batch, *b = &copy;
     FV(params_view) shared = {0};
@@ -228,11 +271,24 @@ FV_INLINE void FV(step_lanes)(const fv_batch *batch, int64_t begin, int64_t end,
         shared = *(const FV(params_view) *)b->params;
     FV_LANES
     for (int64_t i = begin; i < end; i++) {
-        FV(work) w = {.p = shared, .columns = columns, .returns = returns};
+        FV(work) w = {.p = shared, .columns = columns};
         w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
                            .python_action = b->python_actions};
+#if FV_SQUARES
+        w.lane.doubtful = &block->doubtful[0][i - begin];
+        w.lane.most_squares = FV_SQUARES;
+#endif
         FV(step_lane)(&w, b, i, inside);
-        flags[i - begin] = (FV(flag))(!inside && FV(is_outside)(&w) ? -1 : w.outcome.terminated != 0);
+        const int flags = (w.outcome.terminated != 0) | (FV_SQUARES && w.lane.doubt < 0 ? FV_IN_DOUBT : 0);
+        block->flags[i - begin] = (FV(flag))(!inside && FV(is_outside)(&w) ? -1 : flags);
+#if FV_LONG_STEP
+        FV(store_obs_columns)(&w.obs, block, i - begin);
+#endif
+#if FV_SQUARES
+        FV_UNROLL
+        for (int k = 0; k < FV(num_state); k++)
+            block->before[k][i - begin] = w.before.at[k];
+#endif
     }
 }
 
@@ -257,33 +313,50 @@ FV_INLINE int FV(any_outside)(const fv_batch *batch, int64_t begin, int64_t end,
     return any;
 }
 
-/* Which of the two step loops it is, with lanes outside or without. */
-FV_INLINE void FV(step_block)(const fv_batch *b, int64_t begin, int64_t end, FV(flag) *flags,
-                              const int columns, const int returns, const int float32_action)
+/* The step loop, with lanes outside or without. */
+FV_INLINE void FV(step_block)(const fv_batch *b, int64_t begin, int64_t end, FV(block) *block, const int columns,
+                              const int float32_action)
 {
     if (FV_SELDOM_OUTSIDE && !FV(any_outside)(b, begin, end, columns, float32_action))
-        FV(step_lanes)(b, begin, end, flags, columns, returns, float32_action, 1);
+        FV(step_lanes)(b, begin, end, block, columns, float32_action, 1);
     else
-        FV(step_lanes)(b, begin, end, flags, columns, returns, float32_action, 0);
+        FV(step_lanes)(b, begin, end, block, columns, float32_action, 0);
+#if FV_LONG_STEP
+    FV(write_obs_rows)(b, begin, end, block);
+#endif
+}
+
+/* Steps one lane on its own; `rng` if it draws, or NULL. Returns whether it terminated. Where all lanes draw this is their
+ * loop's body; where few lanes need it, it is compiled once for all of them. */
+#if FV_DRAWS_IN_STEP
+FV_INLINE
+#else
+static __attribute__((noinline, unused))
+#endif
+int FV(step_alone)(const fv_batch *b, int64_t i, int float32_action, fv_rng *rng)
+{
+    FV(work) w = {.columns = b->param_columns != NULL};
+    w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
+                       .python_action = b->python_actions, .alone = 1, .libm = -b->libm};
+    if (!w.columns && FV(num_params) > 0)
+        w.p = *(const FV(params_view) *)b->params;
+    if (rng != NULL)
+        w.lane.rng = *rng;
+    FV(step_lane)(&w, b, i, 1);
+    if (rng != NULL)
+        *rng = w.lane.rng;
+    return w.outcome.terminated != 0;
 }
 
 /* The same for lanes that draw: they must not be stepped twice, and cannot be stepped beside others. */
-FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, FV(flag) *flags, int float32_action)
+FV_INLINE void FV(step_drawing)(const fv_batch *b, int64_t begin, int64_t end, FV(block) *block, int float32_action)
 {
-    FV(params_view) shared = {0};
-    if (b->param_columns == NULL && FV(num_params) > 0)
-        shared = *(const FV(params_view) *)b->params;
     for (int64_t i = begin; i < end; i++) {
-        FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
-        flags[i - begin] = 0;
+        block->flags[i - begin] = 0;
         if (b->pending[i])
-            continue;
-        w.lane = (fv_lane){.rng = b->rng[i], .tables = b->tables, .table_sizes = b->table_sizes,
-                           .float32_action = float32_action, .python_action = b->python_actions, .alone = 1,
-                           .libm = -b->libm};
-        FV(step_lane)(&w, b, i, 1);
-        b->rng[i] = w.lane.rng;
-        flags[i - begin] = w.outcome.terminated != 0;
+            b->rewards[i] = 0;
+        else
+            block->flags[i - begin] = (FV(flag))FV(step_alone)(b, i, float32_action, &b->rng[i]);
     }
 }
 
@@ -301,21 +374,35 @@ FV_INLINE int FV(any_draws)(const fv_batch *b, int64_t begin, int64_t end)
     return draws;
 }
 
-/* Steps the lanes that were outside, one after another. There are few, and so it is compiled once for all mixes. */
-static __attribute__((noinline, unused)) void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end,
-                                                               FV(flag) *flags, int float32_action)
+#if FV_SQUARES
+/* Asks pow about the squares in doubt. A lane with one that is not pow's goes back to where it was, and is outside. */
+static __attribute__((noinline, unused)) void FV(settle_doubts)(const fv_batch *b, int64_t begin, int64_t end,
+                                                                FV(block) *block)
 {
-    FV(params_view) shared = {0};
-    if (b->param_columns == NULL && FV(num_params) > 0)
-        shared = *(const FV(params_view) *)b->params;
-    for (int64_t i = begin; i < end; i++)
-        if (flags[i - begin] < 0) {
-            FV(work) w = {.p = shared, .columns = b->param_columns != NULL, .returns = b->returns != NULL};
-            w.lane = (fv_lane){.tables = b->tables, .table_sizes = b->table_sizes, .float32_action = float32_action,
-                               .python_action = b->python_actions, .alone = 1, .libm = -b->libm};
-            FV(step_lane)(&w, b, i, 1);
-            flags[i - begin] = w.outcome.terminated != 0;
+    FV_STATE_TYPE *column = b->state;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = i - begin;
+        if (block->flags[at] < 0 || !(block->flags[at] & FV_IN_DOUBT))
+            continue;
+        block->flags[at] &= ~FV_IN_DOUBT;
+        for (int k = 0; k < FV_SQUARES; k++) {
+            const double x = block->doubtful[k][at];
+            if (x != 0 && !(fv_libm_square(x) == x * x))
+                block->flags[at] = -1;
         }
+        if (block->flags[at] < 0)
+            for (int k = 0; k < FV(num_state); k++)
+                column[k * b->stride + i] = block->before[k][at];
+    }
+}
+#endif
+
+/* Steps the lanes that were outside, one after another. */
+FV_INLINE void FV(step_outside)(const fv_batch *b, int64_t begin, int64_t end, FV(block) *block, int float32_action)
+{
+    for (int64_t i = begin; i < end; i++)
+        if (block->flags[i - begin] < 0)
+            block->flags[i - begin] = (FV(flag))FV(step_alone)(b, i, float32_action, NULL);
 }
 
 FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, const int float32_action)
@@ -325,28 +412,44 @@ FV_INLINE void FV(step_range)(const fv_batch *b, int64_t begin, int64_t end, con
     const int64_t *const start = b->start;
     const uint8_t *const pending = b->pending;
     uint8_t *const terminations = b->terminations, *const truncations = b->truncations;
-    FV(flag) flags[FV_BLOCK];
+    double *const returns = b->returns;
+    const double *const rewards = b->rewards;
+    FV(block) block;
+    const FV(flag) *const flags = block.flags;
+#if FV_SQUARES
+    for (int k = 0; k < FV_SQUARES; k++) /* an action's dtype may leave places unused */
+        memset(block.doubtful[k], 0, sizeof(double) * (size_t)(end - begin < FV_BLOCK ? end - begin : FV_BLOCK));
+#endif
     for (int64_t stop; begin < end; begin = stop) {
         stop = begin + FV_BLOCK < end ? begin + FV_BLOCK : end;
         if (draws)
-            FV(step_drawing)(b, begin, stop, flags, float32_action);
+            FV(step_drawing)(b, begin, stop, &block, float32_action);
         else if (FV_VECMATH && FV(is_exact) && b->libm)
-            memset(flags, -1, sizeof flags); /* all lanes are outside */
+            memset(block.flags, -1, sizeof block.flags); /* all lanes are outside */
         else if (b->param_columns)
-            FV(step_block)(b, begin, stop, flags, 1, b->returns != NULL, float32_action);
-        else if (b->returns)
-            FV(step_block)(b, begin, stop, flags, 0, 1, float32_action);
+            FV(step_block)(b, begin, stop, &block, 1, float32_action);
         else
-            FV(step_block)(b, begin, stop, flags, 0, 0, float32_action);
+            FV(step_block)(b, begin, stop, &block, 0, float32_action);
 
-        FV(flag) outside = 0; /* negative if any lane is */
+        FV(flag) all = 0; /* negative if any lane is */
         for (int64_t i = begin; i < stop; i++)
-            outside |= flags[i - begin];
-        if (outside < 0)
-            FV(step_outside)(b, begin, stop, flags, float32_action);
+            all |= flags[i - begin];
+#if FV_SQUARES
+        if (all & FV_IN_DOUBT) {
+            FV(settle_doubts)(b, begin, stop, &block);
+            all = -1;
+        }
+#endif
+        if (all < 0)
+            FV(step_outside)(b, begin, stop, &block, float32_action);
         FV_LANES
         for (int64_t i = begin; i < stop; i++)
             terminations[i] = (uint8_t)(flags[i - begin] & (pending[i] ^ 1));
+        if (returns != NULL) {
+            FV_LANES
+            for (int64_t i = begin; i < stop; i++)
+                returns[i] += rewards[i];
+        }
 
         int64_t at_limit = 0; /* likewise */
         for (int64_t i = begin; i < stop; i++)
@@ -465,6 +568,7 @@ static const fv_kernel FV(kernel) = {
 #undef FV_LANES_PER_THREAD
 #undef FV_OPTION_NAMES
 #undef FV_OPTION_DEFAULTS
+#undef FV_SQUARES
 #undef FV_DRAWS_IN_STEP
 #undef FV_DRAWS_IF
 #undef FV_LONG_STEP

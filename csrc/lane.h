@@ -62,7 +62,12 @@ typedef struct fv_lane {
     int64_t libm;              /* alone: negative if the C library is to be asked for every exact sine and the like */
     int64_t outside;           /* else: negative once vecmath.h had no answer; then kernel.h steps the lane alone */
     int32_t outside32;         /* likewise, of sincos32.h: as wide as a float, so that loops need no wider vectors */
+    int64_t doubt;             /* else: negative once it was in doubt whether a square is pow's */
+    double *doubtful;          /* else: room for the numbers of such squares, 0 where there is no doubt; FV_BLOCK apart */
+    int num_squares, most_squares; /* else: constants: the places of that room taken so far, and all that there are */
 } fv_lane;
+
+enum { FV_BLOCK = 256 }; /* lanes that the step loop does before their flags are looked at */
 
 /* Draws, in the order and with the bits of numpy.random.Generator's methods of these names. */
 FV_INLINE double fv_random(fv_lane *lane) { return fv_rng_double(&lane->rng); }
@@ -89,15 +94,16 @@ FV_INLINE int64_t fv_integers(fv_lane *lane, uint32_t n) { return fv_rng_below(&
 
 #if FV_VECMATH
 #define FV_EXACT_(type, word, libm_call, vector_call) \
-    FV_INLINE type word##_exact(fv_lane *lane, type x) \
+    static __attribute__((noinline, unused)) type word##_alone(type x, int64_t outside) \
     { \
-        if (!lane->alone) \
-            return vector_call(x, &lane->outside); \
-        int64_t outside = lane->libm; \
         type result = 0; \
         if (outside >= 0) \
             result = vector_call(x, &outside); \
         return outside < 0 ? libm_call : result; \
+    } \
+    FV_INLINE type word##_exact(fv_lane *lane, type x) \
+    { \
+        return lane->alone ? word##_alone(x, lane->libm) : vector_call(x, &lane->outside); \
     }
 #else
 #define FV_EXACT_(type, word, libm_call, vector_call) \
@@ -107,9 +113,23 @@ FV_EXACT_(double, fv_sin, sin(x), fv_vec_sin)
 FV_EXACT_(double, fv_cos, cos(x), fv_vec_cos)
 FV_EXACT_(double, fv_sin_small, sin(x), fv_vec_sin_small)
 FV_EXACT_(double, fv_cos_small, cos(x), fv_vec_cos_small)
-FV_EXACT_(double, fv_square_pow, fv_libm_square(x), fv_vec_square)
 FV_EXACT_(float, fv_square_powf, fv_libm_squaref(x), fv_vec_squaref)
+FV_EXACT_(double, fv_square_pow_or_outside, fv_libm_square(x), fv_vec_square)
 #undef FV_EXACT_
+
+/* One square in 25 is in doubt, but only one in a thousand is not pow's. So the lane goes on with it, and leaves the
+ * number for kernel.h to ask pow about when the loop is done. Its place must be known to the compiler: no square may
+ * hang on a condition. */
+FV_INLINE double fv_square_pow_exact(fv_lane *lane, double x)
+{
+    if (!FV_VECMATH || lane->alone || lane->num_squares == lane->most_squares)
+        return fv_square_pow_or_outside_exact(lane, x);
+    int64_t doubt = 0;
+    const double square = fv_vec_square(x, &doubt);
+    lane->doubt |= doubt;
+    lane->doubtful[lane->num_squares++ * FV_BLOCK] = doubt < 0 ? x : 0.0;
+    return square;
+}
 
 /* Alone, a lane goes from the small function to the reduced one, and from there to libm in double, which rounded to
  * float has the same bits on every machine. */

@@ -254,7 +254,7 @@ FV_INLINE float fv_vec_squaref(float x, int64_t *outside)
     const float square = x * x, error = fabsf(fmaf(x, x, -square));
     const float power_of_two = fv_from_bits32(fv_bits32(square) & 0x7f800000);
     const int32_t magnitude = fv_bits32(fabsf(x)), lowest = fv_bits32(0x1p-60f), highest = fv_bits32(0x1p60f);
-    *outside |= fv_bits32(power_of_two * (0.48f * 0x1p-23f) - error);
+    *outside |= fv_bits32(power_of_two * (0.495f * 0x1p-23f) - error);
     *outside |= ((magnitude - lowest) & -magnitude) | (highest - magnitude);
     return square;
 }

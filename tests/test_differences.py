@@ -520,3 +520,136 @@ def test_taxi_orientation_stays_as_it_was_set():
         env.reset()
     assert sync.get_attr("taxi_orientation") == (0, 0)
     assert native.get_attr("taxi_orientation") == (1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_unsigned_actions_do_not_wrap_round(dtype):
+    left = np.zeros(2, np.int64)
+    sync, native = make_pair_of("MountainCar-v0")
+    signed, unsigned = [], []
+    for env in (sync, native):
+        for actions, results in ((left, signed), (left.astype(dtype), unsigned)):
+            env.reset(seed=SEED)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of the overflow
+                results.append(env.step(actions)[0])
+    assert np.array_equal(signed[0], signed[1])
+    assert (unsigned[0][:, 1] == np.float32(0.07)).all()
+    assert np.array_equal(unsigned[1], signed[1])
+
+
+def test_negative_actions_are_none():
+    sync, native = make_pair_of("Acrobot-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    sync.step(np.array([-1, -3]))
+    with pytest.raises(ValueError, match=r"actions\[0\] = -1"):
+        native.step(np.array([-1, -3]))
+
+
+@pytest.mark.parametrize("id", ["Pendulum-v1", "MountainCarContinuous-v0"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_actions_are_refused(id, dtype):
+    sync, native = make_pair_of(id)
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    actions = np.array([[0.5], [np.nan]], dtype)
+    before = states(native)
+    with pytest.raises(ValueError, match=r"actions\[1, 0\] = nan"):
+        native.step(actions)
+    assert np.array_equal(states(native), before)
+    rewards = sync.step(actions)[1]
+    assert np.isnan(rewards).tolist() == [False, True]
+
+
+def test_box_actions_have_one_of_two_precisions():
+    sync, native = make_pair_of("Pendulum-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    for actions in (np.full((2, 1), 0.5, np.float16), np.full((2, 1), 0.5, np.longdouble)):
+        sync.step(actions)
+        with pytest.raises(TypeError, match=str(actions.dtype)):
+            native.step(actions)
+    mixed = [np.full(1, 1 / 3, np.float32), np.full(1, 1 / 3)]
+    rewards = {}
+    for name, env in (("sync", sync), ("native", native)):
+        env.reset(seed=SEED)
+        rewards[name] = env.step(mixed)[1]
+        env.reset(seed=SEED)
+        rewards[f"{name}, float64"] = env.step(np.array(mixed))[1]
+    assert rewards["sync"][0] != rewards["sync, float64"][0]
+    assert np.array_equal(rewards["native"], rewards["native, float64"])
+
+
+def test_what_python_cannot_compute_stays_in_its_lane():
+    actions = np.array([[0.5], [1e200]])
+    sync, native = make_pair_of("MountainCarContinuous-v0")
+    _, undisturbed = make_pair_of("MountainCarContinuous-v0")
+    for env in (sync, native, undisturbed):
+        env.reset(seed=SEED)
+    with pytest.raises(OverflowError):
+        sync.step(actions)
+    ours, expected = native.step(actions), undisturbed.step(np.array([[0.5], [1.0]]))
+    assert np.array_equal(ours[0], expected[0])
+    assert ours[1].tolist() == [expected[1][0], -np.inf]
+
+    sync, native = make_pair_of("MountainCar-v0")
+    far = [np.array([-0.5, 0.0]), np.array([np.inf, 0.0])]
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.set_attr("state", far)
+    with pytest.raises(ValueError, match=r"math domain error|finite"):
+        sync.step(np.array([1, 1]))
+    assert np.isfinite(native.step(np.array([1, 1]))[0]).all(axis=1).tolist() == [True, False]
+    assert np.isfinite(native.reset()[0]).all()
+
+
+def test_what_is_set_counts_as_what_the_env_itself_makes():
+    for id, state in (("Pendulum-v1", np.array([1 / 3, 0.1])), ("MountainCarContinuous-v0", np.array([-1 / 3, 0.01]))):
+        after = {}
+        for form, kind in (("float64", np.float64), ("float32", np.float32), ("list", list)):
+            given = kind(state) if kind is list else state.astype(kind)
+            for name, env in zip(("sync", "native"), make_pair_of(id, 1), strict=True):
+                env.reset(seed=SEED)
+                env.set_attr("state", [given])
+                after[name, form] = env.step(np.array([[1 / 3]], np.float32))[0]
+        assert np.array_equal(after["sync", "float64"], after["native", "float64"])
+        assert np.array_equal(after["native", "list"], after["native", "float64"])
+        if id == "MountainCarContinuous-v0":
+            assert np.array_equal(after["sync", "float32"], after["native", "float32"])
+    played = {}
+    for name, env in zip(("sync", "native"), make_pair_of("MountainCarContinuous-v0", 1), strict=True):
+        for power in (0.0013, np.float64(0.0013)):
+            env.reset(seed=SEED)
+            env.set_attr("power", power)
+            played[name, type(power)] = [env.step(np.array([[1 / 3]], np.float32))[0].tolist() for _ in range(40)]
+    assert played["sync", float] == played["native", float] == played["native", np.float64]
+    assert played["sync", np.float64] != played["sync", float]
+
+
+def test_a_state_is_an_array_and_a_torque_a_number():
+    sync, native = make_pair_of("MountainCar-v0")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.step(np.array([0, 2]))
+    assert [type(state) for state in sync.get_attr("state")] == [tuple] * 2
+    assert [type(state) for state in native.get_attr("state")] == [np.ndarray] * 2
+    assert np.array_equal(states(native), states(sync))
+    sync, native = make_pair_of("Pendulum-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.step(np.array([[0.5], [-0.5]], np.float32))
+    assert [type(torque) for torque in sync.get_attr("last_u")] == [np.float32] * 2
+    assert [type(torque) for torque in native.get_attr("last_u")] == [float] * 2
+
+
+def test_a_huge_angle_ends_no_step_never():
+    """A turn does not change it, so that Gymnasium's loop would not end: it is not run here."""
+    huge = 1e18
+    assert huge - 2 * np.pi == huge
+    _, native = make_pair_of("Acrobot-v1")
+    native.reset(seed=SEED)
+    native.set_attr("state", [np.zeros(4), np.array([huge, 0.0, 0.0, 0.0])])
+    native.step(np.array([1, 1]))
+    assert abs(states(native)[0, 0]) < 0.1
+    assert states(native)[1, 0] == huge

@@ -11,6 +11,7 @@
 #define FV_OPTION_NAMES "low high"
 #define FV_OPTION_DEFAULTS {-0.1, 0.1}
 #define FV_LONG_STEP 1
+#define FV_SQUARES 12
 #define FV_LANES_PER_THREAD 2048 /* at some 100 ns a lane */
 #define FV_DRAWS_IF(params) ((params)->torque_noise_max > 0)
 #include "../lane.h"
@@ -48,8 +49,9 @@ FV_INLINE FV(vector) FV(derivative)(FV(vector) y, double torque, const FV(params
         - 2 * m2 * l1 * lc2 * theta2_dot * theta1_dot * sin2
         + (m1 * lc1 + m2 * l1) * g * fv_cos(lane, theta1 - FV_PI / 2) + phi2;
 
+    const double swing = m2 * l1 * lc2 * fv_square_pow(lane, theta1_dot) * sin2;
     double force = torque + d2 / d1 * phi1;
-    force = p->is_nips != 0 ? force : force - m2 * l1 * lc2 * fv_square_pow(lane, theta1_dot) * sin2;
+    force = p->is_nips != 0 ? force : force - swing;
     const double acc2 = (force - phi2) / (m2 * p->com_pos_2_squared + p->moi - fv_square_pow(lane, d2) / d1);
     const double acc1 = -(d2 * acc2 + phi1) / d1;
     return (FV(vector)){{theta1_dot, theta2_dot, acc1, acc2}};
@@ -105,7 +107,8 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 FV_INLINE fv_outcome FV(step)(FV(state) *s, int64_t action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
     (void)info;
-    double torque = action == 0 ? p->torques[0] : action == 1 ? p->torques[1] : p->torques[2];
+    double torque = action < 1 ? p->torques[0] : p->torques[1];
+    torque = action > 1 ? p->torques[2] : torque; /* clang would make a switch of comparisons with ==, and no vectors */
     if (lane->alone && p->torque_noise_max > 0)
         torque += fv_uniform(lane, -p->torque_noise_max, p->torque_noise_max);
 

@@ -24,22 +24,22 @@ typedef struct {
     real power;
 } FV(params);
 
-/* A number and what NumPy takes it for. Of two kinds a result has the greater: a number of Python's, such as a parameter,
- * is rounded to float32 beside a float32, and makes no float32 a float64. */
-enum { FV(python), FV(float32), FV(float64) };
-typedef struct { double value; int64_t kind; } FV(number);
+/* A number and what NumPy takes it for, in two masks (all ones or zero): float32, float64, or a number of Python's, as the
+ * parameters are. Those are rounded to float32 beside a float32, and make no float32 a float64. Choices are by masks
+ * throughout, for that is what compilers vectorise where float and double mix. */
+typedef struct { double value; int64_t float32, float64; } FV(number);
 
 FV_INLINE FV(number) FV(python_number)(double value)
 {
-    return (FV(number)){value, FV(python)};
+    return (FV(number)){value, 0, 0};
 }
 
 #define FV_OPERATION_(name, operator) \
     FV_INLINE FV(number) FV(name)(FV(number) x, FV(number) y) \
     { \
-        const int64_t kind = x.kind > y.kind ? x.kind : y.kind; \
+        const int64_t float64 = x.float64 | y.float64, float32 = (x.float32 | y.float32) & ~float64; \
         const double narrow = (float)x.value operator (float)y.value, wide = x.value operator y.value; \
-        return (FV(number)){kind == FV(float32) ? narrow : wide, kind}; \
+        return (FV(number)){fv_select(float32, narrow, wide), float32, float64}; \
     }
 FV_OPERATION_(add, +)
 FV_OPERATION_(subtract, -)
@@ -49,22 +49,24 @@ FV_OPERATION_(multiply, *)
 /* A parameter as x is compared with it. */
 FV_INLINE double FV(beside)(FV(number) x, double parameter)
 {
-    return x.kind == FV(float32) ? (double)(float)parameter : parameter;
+    return fv_select(x.float32, (float)parameter, parameter);
 }
 
-FV_INLINE int FV(below)(FV(number) x, double parameter)
+/* `if x < parameter: x = parameter`, and so on. */
+FV_INLINE FV(number) FV(replace)(FV(number) x, int condition, double parameter)
 {
-    return x.value < FV(beside)(x, parameter);
+    const int64_t mask = -(int64_t)condition;
+    return (FV(number)){fv_select(mask, parameter, x.value), x.float32 & ~mask, x.float64 & ~mask};
 }
 
-FV_INLINE int FV(above)(FV(number) x, double parameter)
+FV_INLINE FV(number) FV(at_least)(FV(number) x, double parameter)
 {
-    return x.value > FV(beside)(x, parameter);
+    return FV(replace)(x, x.value < FV(beside)(x, parameter), parameter);
 }
 
-FV_INLINE FV(number) FV(choose)(int condition, double parameter, FV(number) x)
+FV_INLINE FV(number) FV(at_most)(FV(number) x, double parameter)
 {
-    return (FV(number)){condition ? parameter : x.value, condition ? FV(python) : x.kind};
+    return FV(replace)(x, x.value > FV(beside)(x, parameter), parameter);
 }
 
 FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_lane *lane)
@@ -78,22 +80,20 @@ FV_INLINE void FV(reset)(FV(state) *s, const FV(params) *p, FV(info) *info, fv_l
 FV_INLINE fv_outcome FV(step)(FV(state) *s, const double *action, const FV(params) *p, FV(info) *info, fv_lane *lane)
 {
     (void)info;
-    const int64_t state_kind = s->is_float32 != 0 ? FV(float32) : FV(float64);
-    FV(number) position = {s->position, state_kind}, velocity = {s->velocity, state_kind};
-    FV(number) force = {action[0], lane->float32_action ? FV(float32) : lane->python_action ? FV(python) : FV(float64)};
-    force = FV(choose)(FV(below)(force, p->min_action), p->min_action, force);
-    force = FV(choose)(FV(above)(force, p->max_action), p->max_action, force);
+    const int64_t rounded = -(int64_t)(s->is_float32 != 0);
+    const int64_t float32_action = lane->float32_action ? -1 : 0, python_action = lane->python_action ? -1 : 0;
+    FV(number) position = {s->position, rounded, ~rounded}, velocity = {s->velocity, rounded, ~rounded};
+    FV(number) force = {action[0], float32_action, ~(float32_action | python_action)};
+    force = FV(at_most)(FV(at_least)(force, p->min_action), p->max_action);
 
     const FV(number) angle = FV(multiply)(FV(python_number)(3.0), position);
     const FV(number) slope = FV(python_number)(0.0025 * fv_cos(lane, angle.value));
     velocity = FV(add)(velocity, FV(subtract)(FV(multiply)(force, FV(python_number)(p->power)), slope));
-    velocity = FV(choose)(FV(above)(velocity, p->max_speed), p->max_speed, velocity);
-    velocity = FV(choose)(FV(below)(velocity, -p->max_speed), -p->max_speed, velocity);
+    velocity = FV(at_least)(FV(at_most)(velocity, p->max_speed), -p->max_speed);
     position = FV(add)(position, velocity);
-    position = FV(choose)(FV(above)(position, p->max_position), p->max_position, position);
-    position = FV(choose)(FV(below)(position, p->min_position), p->min_position, position);
+    position = FV(at_least)(FV(at_most)(position, p->max_position), p->min_position);
     const int at_wall = position.value == FV(beside)(position, p->min_position);
-    velocity = FV(choose)(at_wall & (velocity.value < 0), 0.0, velocity);
+    velocity = FV(replace)(velocity, at_wall & (velocity.value < 0), 0.0);
 
     s->position = (float)position.value;
     s->velocity = (float)velocity.value;

@@ -6,6 +6,8 @@
 #define FV_PARAM_NAMES "max_speed max_torque dt g m l l_squared"
 #define FV_OBS(ARRAY) ARRAY(float, cos_sin_theta_dot, 3)
 #define FV_ACTION FV_BOX
+#define FV_LONG_STEP 1
+#define FV_SQUARES 3
 #define FV_OPTION_NAMES "x_init y_init"
 #define FV_OPTION_DEFAULTS {FV_PI, 1.0}
 #include "../lane.h"

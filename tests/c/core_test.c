@@ -13,6 +13,8 @@
 #include "dispatch.h"
 #include "engine.h"
 
+#define PI 3.141592653589793
+
 /* The tables of all compilations, whether this CPU runs them or not: to be looked at, not called. */
 extern const fv_kernel *const fv_kernels_baseline[];
 #if defined(__x86_64__)
@@ -117,6 +119,41 @@ static void set_param(lanes *l, const char *name, double value)
         ((double *)l->params)[index] = value;
 }
 
+/* The parameters of Gymnasium's envs, as the tests here need them. */
+static const struct param { const char *kernel, *name; double value; } all_params[] = {
+    {"counter", "goal", 20}, {"counter", "step_reward", 0.1},
+    {"cartpole", "gravity", 9.8}, {"cartpole", "masspole", 0.1}, {"cartpole", "total_mass", 0.1 + 1.0},
+    {"cartpole", "length", 0.5}, {"cartpole", "polemass_length", 0.1 * 0.5}, {"cartpole", "force_mag", 10.0},
+    {"cartpole", "tau", 0.02}, {"cartpole", "theta_threshold_radians", 12 * 2 * PI / 360},
+    {"cartpole", "x_threshold", 2.4}, {"cartpole", "kinematics_integrator", 0}, {"cartpole", "sutton_barto_reward", 0},
+    {"mountain_car", "min_position", -1.2}, {"mountain_car", "max_position", 0.6}, {"mountain_car", "max_speed", 0.07},
+    {"mountain_car", "goal_position", 0.5}, {"mountain_car", "goal_velocity", 0}, {"mountain_car", "force", 0.001},
+    {"mountain_car", "gravity", 0.0025},
+    {"mountain_car_continuous", "min_action", -1}, {"mountain_car_continuous", "max_action", 1},
+    {"mountain_car_continuous", "min_position", -1.2}, {"mountain_car_continuous", "max_position", 0.6},
+    {"mountain_car_continuous", "max_speed", 0.07}, {"mountain_car_continuous", "goal_position", 0.45},
+    {"mountain_car_continuous", "goal_velocity", 0}, {"mountain_car_continuous", "power", 0.0015},
+    {"pendulum", "max_speed", 8}, {"pendulum", "max_torque", 2}, {"pendulum", "dt", 0.05}, {"pendulum", "g", 10},
+    {"pendulum", "m", 1}, {"pendulum", "l", 1}, {"pendulum", "l_squared", 1},
+    {"acrobot", "dt", 0.2}, {"acrobot", "LINK_LENGTH_1", 1}, {"acrobot", "LINK_MASS_1", 1}, {"acrobot", "LINK_MASS_2", 1},
+    {"acrobot", "LINK_COM_POS_1", 0.5}, {"acrobot", "LINK_COM_POS_2", 0.5}, {"acrobot", "LINK_MOI", 1},
+    {"acrobot", "MAX_VEL_1", 4 * PI}, {"acrobot", "MAX_VEL_2", 9 * PI}, {"acrobot", "length_1_squared", 1},
+    {"acrobot", "com_pos_1_squared", 0.25}, {"acrobot", "com_pos_2_squared", 0.25}, {"acrobot", "torque_0", -1},
+    {"acrobot", "torque_1", 0}, {"acrobot", "torque_2", 1}, {"acrobot", "torque_noise_max", 0},
+    {"acrobot", "book_or_nips", 0},
+};
+
+static void set_params(lanes *l)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof all_params / sizeof *all_params; i++)
+        if (strcmp(all_params[i].kernel, l->engine.kernel->name) == 0) {
+            set_param(l, all_params[i].name, all_params[i].value);
+            count++;
+        }
+    CHECK(count == l->engine.kernel->num_params, "%d parameters of %s", count, l->engine.kernel->name);
+}
+
 static lanes *new_lanes(const char *kernel, int64_t n, fv_autoreset autoreset, int64_t limit, int statistics)
 {
     lanes *l = calloc(1, sizeof *l);
@@ -157,20 +194,7 @@ static lanes *new_lanes(const char *kernel, int64_t n, fv_autoreset autoreset, i
         e->episode_lengths = keep_block(l, count * sizeof(int64_t));
         e->episode_seconds = keep_block(l, count * sizeof(double));
     }
-    if (strcmp(kernel, "counter") == 0) {
-        set_param(l, "goal", 20);
-        set_param(l, "step_reward", 0.1);
-    } else {
-        static const struct { const char *name; double value; } cartpole[] = {
-            {"gravity", 9.8}, {"masspole", 0.1}, {"total_mass", 0.1 + 1.0}, {"length", 0.5},
-            {"polemass_length", 0.1 * 0.5}, {"force_mag", 10.0}, {"tau", 0.02},
-            {"theta_threshold_radians", 12 * 2 * 3.141592653589793 / 360}, {"x_threshold", 2.4},
-            {"kinematics_integrator", 0}, {"sutton_barto_reward", 0},
-        };
-        CHECK(k->num_params == (int)(sizeof cartpole / sizeof *cartpole), "%d", k->num_params);
-        for (size_t i = 0; i < sizeof cartpole / sizeof *cartpole; i++)
-            set_param(l, cartpole[i].name, cartpole[i].value);
-    }
+    set_params(l);
     return l;
 }
 
@@ -374,11 +398,28 @@ static int same_lanes(const lanes *one, int64_t from, const lanes *other, int64_
     return same;
 }
 
+/* Actions that every Discrete kernel here has, or numbers beyond the bounds of every Box kernel here. */
 static void choose_actions(lanes *l)
 {
-    for (int64_t i = 0; i < l->engine.batch.n; i++)
-        l->actions[i] = choose(2);
+    for (int64_t i = 0; i < l->engine.batch.n; i++) {
+        const double number = choose(UINT32_MAX) * 0x1p-32 * 6 - 3;
+        if (l->engine.kernel->action_kind == FV_BOX)
+            memcpy(&l->actions[i], &number, sizeof number);
+        else
+            l->actions[i] = choose(2);
+    }
 }
+
+/* The kernels that need no tables, and have this scalar type. */
+static int is_tested(const char *name)
+{
+    return fv_find_kernel(target, name, real_dtype) != NULL;
+}
+
+static const char *const names[] = {
+    "cartpole", "counter", "mountain_car", "mountain_car_continuous", "pendulum", "acrobot",
+};
+enum { NUM_NAMES = sizeof names / sizeof *names };
 
 static void reset_all(lanes *l, uint64_t seed)
 {
@@ -403,9 +444,10 @@ static void reset_ended(lanes *l)
 static void test_lanes_do_not_depend_on_each_other(void)
 {
     enum { MANY = 67, STEPS = 150 };
-    const char *const names[] = {"cartpole", "counter"};
     for (int mode = 0; mode < 3; mode++)
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < NUM_NAMES; k++) {
+            if (!is_tested(names[k]))
+                continue;
             for (int64_t few = 1; few <= 33; few += few < 9 ? 1 : 8) {
                 lanes *all = new_lanes(names[k], MANY, (fv_autoreset)mode, 30, 0);
                 lanes *part = new_lanes(names[k], few, (fv_autoreset)mode, 30, 0);
@@ -425,25 +467,42 @@ static void test_lanes_do_not_depend_on_each_other(void)
                 free_lanes(all);
                 free_lanes(part);
             }
+        }
+}
+
+/* Box actions, in place. */
+static void make_float32(lanes *l)
+{
+    for (int64_t i = 0; i < l->engine.batch.n; i++) {
+        double number;
+        memcpy(&number, &l->actions[i], sizeof number);
+        const float narrow = (float)number;
+        memcpy((float *)l->actions + i, &narrow, sizeof narrow);
+    }
 }
 
 static void test_all_compilations_give_the_same_bits(void)
 {
     enum { N = 133, STEPS = 200 };
-    const char *const names[] = {"cartpole", "counter"};
     const int tested = target;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < NUM_NAMES; k++) {
+        if (!is_tested(names[k]))
+            continue;
         target = NUM_COMPILATIONS - 1; /* the baseline */
         lanes *expected = new_lanes(names[k], N, FV_NEXT_STEP, 60, 0);
         target = tested;
         lanes *got = new_lanes(names[k], N, FV_NEXT_STEP, 60, 0);
+        const int is_box = got->engine.kernel->action_kind == FV_BOX;
         reset_all(expected, 7);
         reset_all(got, 7);
         for (int step = 0; step < STEPS; step++) {
+            const int float32 = is_box && step % 3 > 0;
             choose_actions(expected);
+            if (float32)
+                make_float32(expected);
             memcpy(got->actions, expected->actions, N * sizeof(int64_t));
-            fv_step(&expected->engine, 0);
-            fv_step(&got->engine, 0);
+            fv_step(&expected->engine, float32);
+            fv_step(&got->engine, float32);
             CHECK(same_lanes(expected, 0, got, 0, N), "%s, step %d", names[k], step);
         }
         free_lanes(expected);
@@ -819,6 +878,38 @@ static void test_lanes_waiting_for_their_reset_draw_nothing(void)
     free_lanes(l);
 }
 
+static int draws_between(fv_rng before, fv_rng after)
+{
+    for (int draws = 0; draws < 10; draws++) {
+        if (memcmp(&before, &after, sizeof before) == 0)
+            return draws;
+        fv_rng_double(&before);
+    }
+    return -1;
+}
+
+static void test_a_noisy_lane_draws_once_a_step_but_not_when_it_is_reset(void)
+{
+    enum { N = 3 };
+    lanes *l = new_lanes("acrobot", N, FV_NEXT_STEP, 2, 0);
+    for (int noise = 0; noise <= 1; noise++) {
+        set_param(l, "torque_noise_max", 0.5 * noise);
+        reset_all(l, 4);
+        for (int step = 1; step <= 6; step++) {
+            const int is_reset = step % 3 == 0;
+            fv_rng before[N];
+            memcpy(before, l->engine.batch.rng, sizeof before);
+            choose_actions(l);
+            fv_step(&l->engine, 0);
+            for (int i = 0; i < N; i++) {
+                const int draws = draws_between(before[i], l->engine.batch.rng[i]);
+                CHECK(draws == (is_reset ? 4 : noise), "noise %d, step %d: %d draws", noise, step, draws);
+            }
+        }
+    }
+    free_lanes(l);
+}
+
 /* ---- checks of actions ---- */
 
 static int is_action(int64_t action, int64_t low, int64_t count)
@@ -920,6 +1011,7 @@ static const struct { const char *name; void (*run)(void); int every_target, eve
     ONCE(a_full_reset_forgets_what_was_pending),
     ONCE(the_limit_outlasts_a_long_clock),
     EVERY_TARGET(lanes_waiting_for_their_reset_draw_nothing),
+    EVERY_TARGET(a_noisy_lane_draws_once_a_step_but_not_when_it_is_reset),
     EVERY_TARGET_AND_TYPE(discrete_actions_are_checked_to_the_edges_of_int64),
     EVERY_TARGET_AND_TYPE(the_first_bad_action_is_the_one_told),
     EVERY_TARGET_AND_TYPE(checks_take_no_actions_and_many),

@@ -29,13 +29,14 @@ def step(pair, steps, rng):
 
 
 def numbers_of(env_id):
-    """Attributes of Gymnasium's env that are plain numbers and not its state."""
+    """Attributes of Gymnasium's env, or of its class, that are plain numbers and not its state."""
     env = make_single(env_id).unwrapped
     env.reset(seed=0)
     state = fastvec.make(env_id).state
+    of_class = {name: value for base in reversed(type(env).__mro__) for name, value in vars(base).items()}
     return {
         name: value
-        for name, value in vars(env).items()
+        for name, value in {**of_class, **vars(env)}.items()
         if type(value) in (bool, int, float) and not name.startswith("_") and name not in state
     }
 
