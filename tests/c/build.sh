@@ -10,7 +10,7 @@ output=$1
 shift
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck disable=SC2046 # the file names have no spaces
-exec "${CC:-cc}" -std=c11 -O2 -g -Wall -Wextra -Werror \
+exec "${CC:-cc}" -std=c11 -O2 -g1 -Wall -Wextra -Werror \
     -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-builtin-pow -fno-builtin-powf \
     "-I$root/csrc" "$@" "$root/tests/c/core_test.c" $(cd "$root" && find csrc -name '*.c' | sed "s|^|$root/|" | sort) \
     -o "$output" -pthread -lm

@@ -10,10 +10,10 @@ import fastvec
 
 
 @pytest.mark.parametrize("limit", [None, 1, 3, -1])
-def test_equals_sync_vector_env(env_id, mode, limit):
+def test_equals_sync_vector_env(any_env_id, mode, limit):
     counts = run_lockstep(
-        lambda: fastvec.make(env_id, n=5, autoreset_mode=mode, max_episode_steps=limit),
-        lambda: make_oracle(env_id, 5, mode, max_episode_steps=limit),
+        lambda: fastvec.make(any_env_id, n=5, autoreset_mode=mode, max_episode_steps=limit),
+        lambda: make_oracle(any_env_id, 5, mode, max_episode_steps=limit),
         seeds=(0, [11, 3, 2**40, 0, 2**130]),
     )
     if limit in (1, 3):
@@ -21,9 +21,9 @@ def test_equals_sync_vector_env(env_id, mode, limit):
 
 
 @pytest.mark.parametrize("n", [1, 2, 9])
-def test_equals_sync_vector_env_whatever_n(env_id, mode, n):
+def test_equals_sync_vector_env_whatever_n(any_env_id, mode, n):
     run_lockstep(
-        lambda: fastvec.make(env_id, n=n, autoreset_mode=mode),
-        lambda: make_oracle(env_id, n, mode),
+        lambda: fastvec.make(any_env_id, n=n, autoreset_mode=mode),
+        lambda: make_oracle(any_env_id, n, mode),
         seeds=(5,),
     )

@@ -11,8 +11,8 @@ import fastvec
 
 
 @pytest.mark.parametrize("n", [1, 5])
-def test_spaces_are_gymnasiums(env_id, n):
-    env, single = fastvec.make(env_id, n=n), make_single(env_id)
+def test_spaces_are_gymnasiums(any_env_id, n):
+    env, single = fastvec.make(any_env_id, n=n), make_single(any_env_id)
     assert env.num_envs == n
     assert env.single_observation_space == single.observation_space
     assert env.single_action_space == single.action_space
@@ -26,10 +26,10 @@ def test_spaces_are_gymnasiums(env_id, n):
         assert ours.dtype == theirs.dtype
 
 
-def test_metadata_is_gymnasiums_with_the_mode_added_and_without_windows(env_id, mode):
-    metadata = make_single(env_id).unwrapped.metadata
+def test_metadata_is_gymnasiums_with_the_mode_added_and_without_windows(any_env_id, mode):
+    metadata = make_single(any_env_id).unwrapped.metadata
     before = dict(metadata)
-    env = fastvec.make(env_id, n=2, autoreset_mode=mode)
+    env = fastvec.make(any_env_id, n=2, autoreset_mode=mode)
     render_modes = [each for each in before["render_modes"] if each != "human"]
     assert env.metadata == {**before, "autoreset_mode": mode, "render_modes": render_modes}
     assert metadata == before, "the class's own"
@@ -50,8 +50,8 @@ def test_any_other_mode_is_refused(env_id, bad):
     assert repr(bad) in str(caught.value)
 
 
-def test_is_a_vector_env_with_a_settable_spec(env_id):
-    env = fastvec.make(env_id, n=3)
+def test_is_a_vector_env_with_a_settable_spec(any_env_id):
+    env = fastvec.make(any_env_id, n=3)
     assert isinstance(env, VectorEnv)
     assert env.unwrapped is env
     assert env.spec.id
@@ -84,10 +84,10 @@ def test_returns_arrays_of_the_declared_dtype_and_shape(env_id, mode):
         assert type(info) is dict
 
 
-def test_every_observation_is_in_the_space(env_id, mode):
+def test_every_observation_is_in_the_space(any_env_id, mode):
     """Also the last ones of an episode: only a lane that is stepped on past its end could leave the space."""
     n = 16
-    env = fastvec.make(env_id, n=n, autoreset_mode=mode)
+    env = fastvec.make(any_env_id, n=n, autoreset_mode=mode)
     rng = np.random.default_rng(1)
     env.reset(seed=4)
     for _ in range(200):
