@@ -23,25 +23,30 @@ def assert_same_bits(ours: Any, theirs: Any, where: str) -> None:
     """
     if isinstance(theirs, dict):
         _assert_same_type(ours, theirs, where)
-        _require(set(ours) == set(theirs), where, f"keys {sorted(ours)}, expected {sorted(theirs)}")
+        if set(ours) != set(theirs):
+            raise AssertionError(f"{where}: keys {sorted(ours)}, expected {sorted(theirs)}")
         for key in theirs:
             assert_same_bits(ours[key], theirs[key], f"{where}[{key!r}]")
     elif isinstance(theirs, (tuple, list)):
         _assert_same_type(ours, theirs, where)
-        _require(len(ours) == len(theirs), where, f"{len(ours)} items, expected {len(theirs)}")
+        if len(ours) != len(theirs):
+            raise AssertionError(f"{where}: {len(ours)} items, expected {len(theirs)}")
         for i, (our_item, their_item) in enumerate(zip(ours, theirs, strict=True)):
             assert_same_bits(our_item, their_item, f"{where}[{i}]")
     elif isinstance(theirs, np.ndarray):
         _assert_same_array(ours, theirs, where)
     else:
         _assert_same_type(ours, theirs, where)
-        _require(np.asarray(ours).tobytes() == np.asarray(theirs).tobytes(), where, f"{ours!r}, expected {theirs!r}")
+        if np.asarray(ours).tobytes() != np.asarray(theirs).tobytes():
+            raise AssertionError(f"{where}: {ours!r}, expected {theirs!r}")
 
 
 def _assert_same_array(ours: Any, theirs: npt.NDArray[Any], where: str) -> None:
     _assert_same_type(ours, theirs, where)
-    _require(ours.dtype == theirs.dtype, where, f"dtype {ours.dtype}, expected {theirs.dtype}")
-    _require(ours.shape == theirs.shape, where, f"shape {ours.shape}, expected {theirs.shape}")
+    if ours.dtype != theirs.dtype:
+        raise AssertionError(f"{where}: dtype {ours.dtype}, expected {theirs.dtype}")
+    if ours.shape != theirs.shape:
+        raise AssertionError(f"{where}: shape {ours.shape}, expected {theirs.shape}")
     if ours.dtype == object:
         for index in np.ndindex(ours.shape):
             assert_same_bits(ours[index], theirs[index], f"{where}{list(index)}")
@@ -53,9 +58,5 @@ def _assert_same_array(ours: Any, theirs: npt.NDArray[Any], where: str) -> None:
 
 
 def _assert_same_type(ours: Any, theirs: Any, where: str) -> None:
-    _require(type(ours) is type(theirs), where, f"{type(ours).__name__}, expected {type(theirs).__name__}")
-
-
-def _require(condition: bool, where: str, what: str) -> None:
-    if not condition:
-        raise AssertionError(f"{where}: {what}")
+    if type(ours) is not type(theirs):
+        raise AssertionError(f"{where}: {type(ours).__name__}, expected {type(theirs).__name__}")

@@ -9,7 +9,7 @@ from rollout import make_oracle
 import fastvec
 
 
-@pytest.mark.parametrize("limit", [None, 1, 3, -1])
+@pytest.mark.parametrize("limit", [None, 1, 3])
 def test_equals_sync_vector_env(any_env_id, mode, limit):
     counts = run_lockstep(
         lambda: fastvec.make(any_env_id, n=5, autoreset_mode=mode, max_episode_steps=limit),
@@ -20,7 +20,7 @@ def test_equals_sync_vector_env(any_env_id, mode, limit):
         assert counts["truncated"] > 0
 
 
-@pytest.mark.parametrize("n", [1, 2, 9])
+@pytest.mark.parametrize("n", [1, 9])
 def test_equals_sync_vector_env_whatever_n(any_env_id, mode, n):
     run_lockstep(
         lambda: fastvec.make(any_env_id, n=n, autoreset_mode=mode),

@@ -1,7 +1,6 @@
 """What a step computes does not depend on the machine: not on instruction sets, nor on threads."""
 
 import collections
-import gc
 import multiprocessing
 import pathlib
 import threading
@@ -31,11 +30,10 @@ def count_threads():
 
 # A thread that was joined may be counted for a moment more, while the system puts it away.
 def settled_threads():
-    """The threads of this process once none has gone for a tenth of a second."""
-    gc.collect()  # envs of other tests have threads, too
+    """The threads of this process once none has gone for a while."""
     count, since = count_threads(), time.monotonic()
-    while time.monotonic() < since + 0.1:
-        time.sleep(0.01)
+    while time.monotonic() < since + 0.02:
+        time.sleep(0.002)
         if count_threads() != count:
             count, since = count_threads(), time.monotonic()
     return count
