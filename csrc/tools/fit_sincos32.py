@@ -1,6 +1,7 @@
 """Prints the coefficients of csrc/sincos32.h: polynomials with the least greatest relative error, by Remez' algorithm.
 
-Run by hand, and only if a polynomial is to get another degree or range: `python csrc/tools/fit_sincos32.py` (needs mpmath).
+Run by hand, and only if a polynomial is to get another degree or range:
+`python csrc/tools/fit_sincos32.py` (needs mpmath).
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Runs the contract tests for every native env, and for every autoreset mode where a test takes one.
 
-A test that takes ``any_env_id`` walks fastvec's registry, and one that takes ``env_id`` the first id of every kernel: two
-ids of one kernel differ in parameters, tables and limits alone, which are the same code to most of the contract. Of those,
-``seeded_env_id`` walks the envs that draw random numbers, ``discrete_env_id`` those with Discrete actions and
+A test that takes ``any_env_id`` walks fastvec's registry, and one that takes ``env_id`` the first id of every kernel:
+two ids of one kernel differ in parameters, tables and limits alone, which are the same code to most of the contract. Of
+those, ``seeded_env_id`` walks the envs that draw random numbers, ``discrete_env_id`` those with Discrete actions and
 ``box_env_id`` the others, ``terminating_env_id`` those whose episodes may end by themselves. ``mode`` walks Gymnasium's
 three modes."""
 
@@ -44,14 +44,20 @@ def terminates(env_id):
 
 FIRST_OF_KERNEL = list({env.kernel: env_id for env_id, env in reversed(NATIVE_ENVS.items())}.values())[::-1]
 
+
+
+def with_actions(space):
+    return [env_id for env_id in FIRST_OF_KERNEL if isinstance(make_single(env_id).action_space, space)]
+
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Gymnasium's about old versions of envs: pytest's filters do not hold here yet
     WALKS = {
         "any_env_id": list(NATIVE_ENVS),
         "env_id": FIRST_OF_KERNEL,
         "seeded_env_id": [env_id for env_id in FIRST_OF_KERNEL if depends_on_seed(env_id)],
-        "discrete_env_id": [env_id for env_id in FIRST_OF_KERNEL if isinstance(make_single(env_id).action_space, Discrete)],
-        "box_env_id": [env_id for env_id in FIRST_OF_KERNEL if isinstance(make_single(env_id).action_space, Box)],
+        "discrete_env_id": with_actions(Discrete),
+        "box_env_id": with_actions(Box),
         "terminating_env_id": [env_id for env_id in FIRST_OF_KERNEL if terminates(env_id)],
         "mode": list(AutoresetMode),
     }
