@@ -1,4 +1,4 @@
-"""Compiles the C core with its own test program and runs it: with all that this machine's CPU has, and under sanitizers."""
+"""Compiles the C core with its own test program and runs it: with all that the CPU here has, and under sanitizers."""
 
 import os
 import pathlib

@@ -45,7 +45,6 @@ def terminates(env_id):
 FIRST_OF_KERNEL = list({env.kernel: env_id for env_id, env in reversed(NATIVE_ENVS.items())}.values())[::-1]
 
 
-
 def with_actions(space):
     return [env_id for env_id in FIRST_OF_KERNEL if isinstance(make_single(env_id).action_space, space)]
 
