@@ -3,11 +3,59 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
 
 from fastvec._core import math_difference, targets
 
-_difference = functools.cache(math_difference)
+
+class Difference(NamedTuple):
+    """Where two implementations of a function first have other bits.
+
+    Attributes:
+        function: ``"sin"``, ``"cos"``, ``"square"`` and so on.
+        x: the argument.
+        result: the result of the one.
+        libm: the C library's result.
+    """
+
+    function: str
+    x: float
+    result: float
+    libm: float
+
+
+@functools.cache
+def vector_difference(target: str) -> Difference | None:
+    """Where a target's own functions first have other bits than the C library's; None if nowhere.
+
+    Args:
+        target: an instruction set that runs here.
+    """
+    found = math_difference(target)
+    return None if found is None else Difference(*found)
+
+
+@functools.cache
+def numpy_difference() -> Difference | None:
+    """Where NumPy's scalar functions, which Gymnasium's envs call, first have other bits than the C library's; None if
+    nowhere. A look at some hundred arguments of each; the tests take millions."""
+    functions: dict[str, tuple[Callable[[np.float64], np.float64], Callable[[float], float]]] = {
+        "sin": (np.sin, math.sin),
+        "cos": (np.cos, math.cos),
+        "square": (lambda x: x**2, lambda x: math.pow(x, 2.0)),
+    }
+    for name, (numpys, libms) in functions.items():
+        for x in np.ldexp(np.arange(1.0, 2.0, 0.06180339887), np.arange(-12, 5)):
+            for signed in (x, -x):
+                result, libm = float(numpys(signed)), libms(float(signed))
+                if result != libm:
+                    return Difference(name, float(signed), result, libm)
+    return None
 
 
 def chosen_target() -> str:
@@ -35,8 +83,8 @@ def chosen_math(target: str) -> str:
         target: an instruction set that runs here.
 
     Returns:
-        ``"vector"``, faster, if the target has functions of its own and they give the C library's bits on this machine;
-        else ``"libm"``, the C library, which FASTVEC_MATH=libm asks for as well.
+        ``"vector"``, faster, if the target has functions of its own and they give the bits of the C library and of
+        NumPy on this machine; else ``"libm"``, the C library, which FASTVEC_MATH=libm asks for as well.
 
     Raises:
         ValueError: if FASTVEC_MATH is anything but libm or nothing.
@@ -44,7 +92,9 @@ def chosen_math(target: str) -> str:
     asked = os.environ.get("FASTVEC_MATH", "")
     if asked not in ("", "libm"):
         raise ValueError(f"FASTVEC_MATH is {asked!r}: expected 'libm', or nothing for what is fastest")
-    return "libm" if asked or target == "baseline" or _difference(target) is not None else "vector"
+    if asked or target == "baseline" or vector_difference(target) or numpy_difference():
+        return "libm"
+    return "vector"
 
 
 def usable_cores() -> int:
@@ -72,24 +122,27 @@ def config() -> dict[str, object]:
         instruction_set, instruction_set_reason, math ("vector" or "libm"), math_reason, usable_cores, num_threads.
     """
     target = chosen_target()
-    math = chosen_math(target)
+    mathematics = chosen_math(target)
     if os.environ.get("FASTVEC_ISA"):
         target_reason = "FASTVEC_ISA asks for it"
     else:
         target_reason = "the best that this CPU runs of " + ", ".join(targets())
-    if math == "vector":
-        math_reason = "fastvec's own sines, cosines and squares give the C library's bits here"
+    if mathematics == "vector":
+        math_reason = "fastvec's own sines, cosines and squares give the bits of the C library and of NumPy here"
     elif os.environ.get("FASTVEC_MATH"):
         math_reason = "FASTVEC_MATH asks for it"
     elif target == "baseline":
         math_reason = "this instruction set has no vector functions"
     else:
-        name, x, ours, libm = _difference(target) or ("", 0.0, 0.0, 0.0)
-        math_reason = f"{name}({x!r}) is {libm!r} in the C library and {ours!r} in fastvec's own"
+        found = vector_difference(target) or numpy_difference()
+        assert found is not None
+        whose = "fastvec's own" if vector_difference(target) else "NumPy"
+        call = f"{found.function}({found.x!r})"
+        math_reason = f"{call} is {found.libm!r} in the C library and {found.result!r} in {whose}"
     return {
         "instruction_set": target,
         "instruction_set_reason": target_reason,
-        "math": math,
+        "math": mathematics,
         "math_reason": math_reason,
         "usable_cores": usable_cores(),
         "num_threads": default_num_threads(),

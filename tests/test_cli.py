@@ -70,7 +70,10 @@ def test_table_and_json_agree(rich, tmp_path, monkeypatch, capsys):
     assert {"cpu", "cores", "python", "numpy", "gymnasium"} <= read["machine"].keys()
     assert read["settings"]["n"] == [1, 3]
     assert [(entry["n"], entry["contender"]) for entry in read["results"]] == [
-        (1, "fastvec"), (1, "sync"), (3, "fastvec"), (3, "sync"),
+        (1, "fastvec"),
+        (1, "sync"),
+        (3, "fastvec"),
+        (3, "sync"),
     ]
     for entry in read["results"]:
         sps = entry["sps"]

@@ -8,6 +8,7 @@ from rollout import make_oracle
 
 import fastvec
 from fastvec import _core
+from fastvec.machine import Difference
 
 MODES = [mode.value for mode in AutoresetMode]
 HERE = [name for name, runs in _core.targets().items() if runs]
@@ -83,5 +84,5 @@ def test_math_that_differs_is_not_used(target, monkeypatch):
     monkeypatch.setenv("FASTVEC_ISA", target)
     own = target != "baseline" and _core.math_difference(target) is None
     assert fastvec.make("CartPole-v1")._batch.math == ("vector" if own else "libm")
-    monkeypatch.setattr("fastvec.machine._difference", lambda target: ("sin", 0.5, 0.0, 1.0))
+    monkeypatch.setattr("fastvec.machine.vector_difference", lambda target: Difference("sin", 0.5, 0.0, 1.0))
     assert fastvec.make("CartPole-v1")._batch.math == "libm"

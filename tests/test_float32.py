@@ -337,9 +337,7 @@ def test_the_rules_of_vector_envs_hold(env_id, mode):
 @pytest.mark.parametrize("env_id", ENVS)
 def test_statistics_are_sums_of_what_was_returned(env_id, mode):
     n = 40
-    env = fastvec.make(
-        env_id, n=n, autoreset_mode=mode, max_episode_steps=15, episode_stats=True, precision="float32"
-    )
+    env = fastvec.make(env_id, n=n, autoreset_mode=mode, max_episode_steps=15, episode_stats=True, precision="float32")
     env.reset(seed=1)
     rng = np.random.default_rng(1)
     returns, lengths, resetting = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, bool)

@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 import fastvec
@@ -49,12 +50,30 @@ def test_the_c_library_can_be_asked_for(monkeypatch):
     assert "FASTVEC_MATH" in machine.config()["math_reason"]
 
 
-def test_the_c_library_is_used_where_the_bits_differ(monkeypatch):
-    monkeypatch.setattr(machine, "_difference", lambda target: ("sin", 0.5, 0.47942553860420306, 0.479425538604203))
+DIFFERENT = machine.Difference("sin", 0.5, 0.47942553860420306, 0.479425538604203)
+
+
+@pytest.mark.parametrize(("function", "whose"), [("vector_difference", "fastvec's own"), ("numpy_difference", "NumPy")])
+def test_the_c_library_is_used_where_the_bits_differ(monkeypatch, function, whose):
+    monkeypatch.setattr(machine, "vector_difference", lambda target: None)
+    monkeypatch.setattr(machine, function, lambda *target: DIFFERENT)
     monkeypatch.setattr(machine, "chosen_target", lambda: "avx2")
     found = machine.config()
     assert found["math"] == "libm"
-    assert "sin(0.5) is 0.479425538604203 in the C library and 0.47942553860420306" in found["math_reason"]
+    assert found["math_reason"] == (
+        f"sin(0.5) is 0.479425538604203 in the C library and 0.47942553860420306 in {whose}"
+    )
+
+
+def test_a_difference_of_numpys_is_found(monkeypatch):
+    machine.numpy_difference.cache_clear()
+    monkeypatch.setattr(machine.math, "cos", lambda x: float(np.nextafter(np.cos(x), 2.0)))
+    try:
+        found = machine.numpy_difference()
+    finally:
+        machine.numpy_difference.cache_clear()
+    assert (found.function, found.result) == ("cos", np.cos(found.x))
+    assert found.libm > found.result
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])

@@ -149,7 +149,7 @@ def test_rounds_are_interleaved_and_another_one_begins_each():
         runner.burst = burst
     reported = []
     times = interleave(runners, 4, reported.append)
-    assert "".join(log) == "abbc" "bbca" "cabb" "abbc"
+    assert "".join(log) == "abbcbbcacabbabbc"
     assert [len(rounds) for rounds in times] == [4, 4, 4]
     assert reported == [1] * 12
 
@@ -182,9 +182,7 @@ def test_ratio_is_taken_within_rounds():
 
 def test_without_fastvec_there_is_no_ratio():
     clock = FakeClock()
-    [result] = race(
-        ENV_ID, 1, seconds=SECOND, rounds=1, contenders=[ScriptedContender("a", clock)], clock=clock
-    )
+    [result] = race(ENV_ID, 1, seconds=SECOND, rounds=1, contenders=[ScriptedContender("a", clock)], clock=clock)
     assert result.ratio is None
     assert result.to_json()["ratio"] is None
 
@@ -202,9 +200,7 @@ def test_fastest_setting_is_the_result():
     clock = FakeClock()
     contender = WithSettings("a", clock, same_step=True)
     slices = []
-    [result] = race(
-        ENV_ID, 1, seconds=SECOND, rounds=2, contenders=[contender], advance=slices.append, clock=clock
-    )
+    [result] = race(ENV_ID, 1, seconds=SECOND, rounds=2, contenders=[contender], advance=slices.append, clock=clock)
     assert result.setting == {"slower": 1.0}
     assert result.sps.median == 1 / SECOND
     assert sum(slices) == planned_slices(ENV_ID, 1, 2, [contender])
@@ -221,7 +217,11 @@ class BrokenContender(Contender):
 def test_a_broken_rival_is_listed_and_a_broken_fastvec_is_an_error():
     clock = FakeClock()
     fine, broken = race(
-        ENV_ID, 1, seconds=SECOND, rounds=1, contenders=[ScriptedContender("a", clock), BrokenContender("b")],
+        ENV_ID,
+        1,
+        seconds=SECOND,
+        rounds=1,
+        contenders=[ScriptedContender("a", clock), BrokenContender("b")],
         clock=clock,
     )
     assert fine.sps is not None
@@ -343,7 +343,12 @@ def test_json_is_read_back():
     read = json.loads(json.dumps(bench.as_json(settings, {"cpu": "some"}, results)))
     assert read["machine"] == {"cpu": "some"}
     assert read["settings"] == {
-        "env": ENV_ID, "n": [1], "seconds": 0.5, "rounds": 3, "only": ["fastvec", "a", "b"], "seed": 0,
+        "env": ENV_ID,
+        "n": [1],
+        "seconds": 0.5,
+        "rounds": 3,
+        "only": ["fastvec", "a", "b"],
+        "seed": 0,
     }
     ran, absent = read["results"][:2], read["results"][2]
     for result, entry in zip(results, ran, strict=False):

@@ -246,8 +246,17 @@ def test_the_first_bad_lane_is_the_one_named(discrete_env_id):
 
 @pytest.mark.parametrize(
     ("dtype", "value"),
-    [("int8", -128), ("uint8", 255), ("int16", -300), ("uint16", 65535), ("uint32", 2**32 - 1), ("int32", -(2**31)),
-     ("uint64", 2**63), ("uint64", 2**64 - 1), (">i8", 2**40)],
+    [
+        ("int8", -128),
+        ("uint8", 255),
+        ("int16", -300),
+        ("uint16", 65535),
+        ("uint32", 2**32 - 1),
+        ("int32", -(2**31)),
+        ("uint64", 2**63),
+        ("uint64", 2**64 - 1),
+        (">i8", 2**40),
+    ],
 )
 def test_a_value_out_of_range_does_not_wrap_round_in_any_dtype(discrete_env_id, dtype, value):
     bad = sampled(discrete_env_id)[17].astype(dtype)
