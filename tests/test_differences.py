@@ -653,3 +653,14 @@ def test_a_huge_angle_ends_no_step_never():
     native.step(np.array([1, 1]))
     assert abs(states(native)[0, 0]) < 0.1
     assert states(native)[1, 0] == huge
+
+
+def test_a_bound_of_zero_has_a_sign():
+    sync, native = make_pair_of("MountainCar-v0")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.set_attr("max_speed", 0.0)
+    numpys = np.clip(np.float64(-1.0), -0.0, 0.0)
+    left = np.zeros(2, np.int64)
+    assert np.signbit(sync.step(left)[0][:, 1]).tolist() == [np.signbit(numpys)] * 2
+    assert np.signbit(native.step(left)[0][:, 1]).tolist() == [True] * 2
