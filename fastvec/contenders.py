@@ -220,12 +220,22 @@ class Float32Contender(FastvecContender):
         return fastvec.make(env_id, n, precision="float32")
 
 
+class ThreadsContender(FastvecContender):
+    name = "threads"
+    title = "fastvec, all cores"
+    on_request = True
+
+    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+        return fastvec.make(env_id, n, num_threads=usable_cores())
+
+
 # The order is that of the first round. Those that fork come before EnvPool, which starts threads.
 CONTENDERS: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         FastvecContender(),
         Float32Contender(),
+        ThreadsContender(),
         SyncContender(),
         AsyncContender(),
         NumpyContender(),
