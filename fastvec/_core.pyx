@@ -728,6 +728,11 @@ cdef class Batch:
         self.engine.batch.param_columns = cnp.PyArray_DATA(columns)
 
     @property
+    def episode_stats(self):
+        """Whether steps with ends tell the episodes' returns, lengths and seconds."""
+        return self.returns is not None
+
+    @property
     def elapsed(self):
         """Steps of each lane since its last reset, int64 (n,)."""
         return self.engine.batch.clock - self.start

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import load_env_creator
 
 from fastvec import render_state
 from fastvec.render_state import DrawnLane
@@ -228,6 +229,12 @@ def find(id: str) -> NativeEnv:
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(NATIVE_ENVS)}"
         raise gymnasium.error.NameNotFound(f"{id!r} has no native env; {hint}")
     return NATIVE_ENVS[name]
+
+
+def ordinary_class(native: NativeEnv) -> Any:
+    """The class of the ordinary env."""
+    entry_point = native.entry_point or gymnasium.spec(native.gymnasium_id).entry_point
+    return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
 
 
 def of_vec_env(id: str) -> NativeEnv:

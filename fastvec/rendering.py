@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode
 
@@ -169,10 +169,19 @@ def checked_render_lanes(
     return lanes
 
 
+def offered_modes(native: registry.NativeEnv) -> list[str]:
+    """The render modes that fastvec.make takes for this env, whether or not pygame is there."""
+    metadata = getattr(registry.ordinary_class(native), "metadata", {})
+    return [mode for mode in metadata.get("render_modes", ()) if mode in RENDER_MODES]
+
+
+def has_pygame() -> bool:
+    """Whether Gymnasium can draw."""
+    return importlib.util.find_spec("pygame") is not None
+
+
 def _check_mode(native: registry.NativeEnv, spec: EnvSpec, render_mode: str) -> None:
-    assert spec.entry_point is not None
-    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    offered = [mode for mode in getattr(creator, "metadata", {}).get("render_modes", ()) if mode in RENDER_MODES]
+    offered = offered_modes(native)
     if render_mode not in offered:
         has = f"it has {' and '.join(map(repr, offered))}" if offered else "it has no render modes"
         watch = (
@@ -181,7 +190,7 @@ def _check_mode(native: registry.NativeEnv, spec: EnvSpec, render_mode: str) -> 
             else ""
         )
         raise ValueError(f"render_mode is {render_mode!r}: {native.id} does not render that way; {has}{watch}")
-    if render_mode == "rgb_array" and importlib.util.find_spec("pygame") is None:
+    if render_mode == "rgb_array" and not has_pygame():
         extra = "toy-text" if "toy_text" in str(spec.entry_point) else "classic-control"
         raise DependencyNotInstalled(
             f'render_mode is "rgb_array": Gymnasium draws {native.id} with pygame, which is not installed; '

@@ -146,6 +146,11 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         text = super().__repr__()
         return text if self._batch.precision == "float64" else f"{text[:-1]}, precision={self._batch.precision})"
 
+    @property
+    def episode_stats(self) -> bool:
+        """Whether infos have the statistics of episodes that end."""
+        return self._batch.episode_stats
+
     def render(self) -> tuple[Any, ...]:
         """Warns that there is no render mode, as Gymnasium's envs do, and returns None for every lane."""
         self._batch.require_idle("render")

@@ -596,12 +596,18 @@ def mask_taken(mode):
     return {"arguments"} if uncounted else {"arguments", "statistics-mask"}
 
 
-SYNC_IDS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "Blackjack-v1", "CliffWalking-v1")
+SYNC_IDS = ("CartPole-v1", "Blackjack-v1")
+MORE_SYNC_IDS = ("Acrobot-v1", "Pendulum-v1", "CliffWalking-v1")
 
 
 @modes
 @pytest.mark.parametrize(
-    ("cls", "env_id"), [*((SyncVectorEnv, env_id) for env_id in SYNC_IDS), (AsyncVectorEnv, "CartPole-v1")]
+    ("cls", "env_id"),
+    [
+        *((SyncVectorEnv, env_id) for env_id in SYNC_IDS),
+        *(pytest.param(SyncVectorEnv, env_id, marks=pytest.mark.full) for env_id in MORE_SYNC_IDS),
+        (AsyncVectorEnv, "CartPole-v1"),
+    ],
 )
 def test_sync_and_async_take_the_mask_and_are_right_otherwise(cls, env_id, mode):
     found = check(gymnasiums(cls, env_id, mode))

@@ -27,7 +27,7 @@ from fastvec.vec_env import VecEnv
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # frames need no display
 
 N = 3
-STEPS = 16
+STEPS = 10
 RENDERED = [
     (env_id, render_mode)
     for env_id in NATIVE_ENVS

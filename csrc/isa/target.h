@@ -2,6 +2,9 @@
  * itself in FV_TARGET and, if it is not the compiler's default, its instructions in FV_INSTRUCTIONS. */
 #ifndef FV_INSTRUCTIONS
 #define FV_VECMATH 0 /* what the compiler's default target has is for no one to know */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* loops that call the C library are not vectorised, as is well known */
+#endif
 #else
 #define FV_VECMATH 1
 #define FV_PRAGMA_(...) _Pragma(#__VA_ARGS__)

@@ -1,0 +1,400 @@
+"""fastvec.sb3 against Stable-Baselines3's own DummyVecEnv over the ordinary envs, in lock-step and all fields; and with
+the algorithms and wrappers that stand on a VecEnv."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from bits import assert_same_bits
+from gymnasium.envs.classic_control import CartPoleEnv
+from gymnasium.spaces import MultiDiscrete
+from rollout import make_single, sample_actions
+
+import fastvec
+from fastvec.registry import NATIVE_ENVS
+
+pytest.importorskip("stable_baselines3")
+
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecCheckNan,
+    VecFrameStack,
+    VecMonitor,
+    VecNormalize,
+    VecVideoRecorder,
+)
+
+from fastvec.sb3 import FastVecEnv, make_vec_env
+
+N = 5
+TUPLES = [env_id for env_id in NATIVE_ENVS if env_id.startswith("Blackjack")]
+
+
+def make_ours(env_id, n=N, **kwargs):
+    return FastVecEnv(fastvec.make(env_id, n, autoreset_mode="SameStep", episode_stats=True, **kwargs))
+
+
+def make_dummy(env_id, n=N, **kwargs):
+    return DummyVecEnv([lambda: Monitor(make_single(env_id, **kwargs))] * n)
+
+
+def as_ours(obs):
+    """An observation of DummyVecEnv as ours is: a tuple's numbers in one array."""
+    return np.stack(obs, axis=-1) if isinstance(obs, tuple) else obs
+
+
+def assert_same_infos(ours, theirs, where):
+    """The same dicts, but for the time of day in Monitor's; `prob` is always a float (differences.md)."""
+    assert isinstance(ours, list)
+    assert len({id(info) for info in ours}) == len(ours)
+    for lane, (our_info, their_info) in enumerate(zip(ours, theirs, strict=True)):
+        our_info, their_info = dict(our_info), dict(their_info)
+        if "episode" in their_info:
+            our_episode, their_episode = dict(our_info["episode"]), dict(their_info["episode"])
+            assert isinstance(our_episode.pop("t"), float)
+            del their_episode["t"]
+            assert (our_episode["r"], our_episode["l"]) == (their_episode["r"], their_episode["l"])
+            assert type(our_episode["l"]) is type(their_episode["l"])
+            del our_info["episode"], their_info["episode"]
+        if "terminal_observation" in their_info:
+            their_info["terminal_observation"] = np.asarray(as_ours(their_info["terminal_observation"]))
+            our_info["terminal_observation"] = np.asarray(our_info["terminal_observation"])
+        if "prob" in their_info:
+            their_info["prob"] = float(their_info["prob"])
+        for info in (our_info, their_info):
+            if "TimeLimit.truncated" in info:
+                assert info["TimeLimit.truncated"] in (True, False)
+                info["TimeLimit.truncated"] = bool(info["TimeLimit.truncated"])
+        assert_same_bits(our_info, their_info, f"{where}, lane {lane}")
+
+
+@pytest.mark.parametrize("lane_steps", [2_000, pytest.param(50_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("env_id", NATIVE_ENVS)
+def test_equals_dummy_vec_env(env_id, lane_steps):
+    """Seeds, autoresets, a reset in the middle without a seed and one with; short episodes, so that many are cut."""
+    ours, dummy = (make(env_id, max_episode_steps=37) for make in (make_ours, make_dummy))
+    rng = np.random.default_rng(0)
+    ended = 0
+    for part, seed in enumerate((3, None, 2**31)):
+        for env in (ours, dummy):
+            if seed is not None:
+                env.seed(seed)
+        assert_same_bits(ours.reset(), as_ours(dummy.reset()), "reset")
+        assert_same_infos(ours.reset_infos, dummy.reset_infos, "reset")
+        for step in range(lane_steps // N // 3):
+            actions = sample_actions(ours.action_space, (N,), rng)
+            obs, rewards, dones, infos = ours.step(actions)
+            their_obs, their_rewards, their_dones, their_infos = dummy.step(actions)
+            where = f"part {part}, step {step}"
+            assert_same_bits(obs, as_ours(their_obs), where)
+            assert_same_bits(rewards, their_rewards, where)
+            assert_same_bits(dones, their_dones, where)
+            assert_same_infos(infos, their_infos, where)
+            assert_same_infos(ours.reset_infos, dummy.reset_infos, f"{where}, reset_infos")
+            ended += dones.sum()
+    assert ended > 20
+
+
+def test_spaces_and_what_else_is_read():
+    for env_id in NATIVE_ENVS:
+        ours, dummy = make_ours(env_id), make_dummy(env_id)
+        if env_id in TUPLES:
+            assert ours.observation_space == MultiDiscrete([32, 11, 2])
+        else:
+            assert ours.observation_space == dummy.observation_space
+        assert ours.action_space == dummy.action_space
+        assert ours.num_envs == dummy.num_envs
+        assert ours.metadata == dummy.metadata
+        assert ours.render_mode is None
+        assert ours.env_is_wrapped(Monitor) == [True] * N
+        assert ours.env_is_wrapped(gymnasium.wrappers.FrameStackObservation, indices=[0, 2]) == [False] * 2
+        assert ours.unwrapped is ours
+
+
+def test_a_fall_is_followed_by_no_empty_step():
+    """F1 of the known cases: lane 0 at the limit."""
+    env = make_ours("CartPole-v1", 1, max_episode_steps=5)
+    env.seed(3)
+    first = env.reset()
+    for _ in range(4):
+        _, _, dones, infos = env.step(np.array([0]))
+        assert not dones.any()
+        assert infos == [{"TimeLimit.truncated": False}]
+    obs, rewards, dones, infos = env.step(np.array([0]))
+    assert_same_bits(dones, np.array([True]), "dones")
+    assert_same_bits(rewards, np.array([1.0], np.float32), "rewards")
+    assert infos[0]["TimeLimit.truncated"] is True
+    assert infos[0]["terminal_observation"].shape == (4,)
+    assert not np.array_equal(obs, first)
+    _, rewards, dones, infos = env.step(np.array([0]))
+    assert rewards.tolist() == [1.0]
+    assert infos == [{"TimeLimit.truncated": False}]
+
+
+def test_what_a_step_returned_stays_as_it_was():
+    env = make_ours("CartPole-v1", max_episode_steps=3)
+    env.reset()
+    kept = [env.step(np.ones(N, np.int64)) for _ in range(10)]
+    told = [{**info} for info in kept[2][3]]
+    env.step(np.ones(N, np.int64))
+    assert all("terminal_observation" in info for info in told)
+    assert [set(info) for info in kept[2][3]] == [set(info) for info in told]
+    assert len({step[0].ctypes.data for step in kept}) == len(kept)
+
+
+def test_options_hold_once_and_may_differ():
+    ours, dummy = make_ours("CartPole-v1"), make_dummy("CartPole-v1")
+    rng = np.random.default_rng(1)
+    wide = {"low": -0.2, "high": 0.2}
+    for seed, options in ((1, wide), (2, [wide, {}, {"low": 0.0}, {}, wide]), (None, [{}, wide, wide, {}, {}])):
+        for env in (ours, dummy):
+            if seed is not None:
+                env.seed(seed)
+            env.set_options(options)
+        assert_same_bits(ours.reset(), dummy.reset(), f"{options}")
+        for _ in range(30):
+            actions = rng.integers(0, 2, N)
+            assert_same_bits(ours.step(actions)[0], dummy.step(actions)[0], f"after {options}")
+        assert_same_bits(ours.reset(), dummy.reset(), "without options")
+
+
+def test_attributes_of_some_lanes():
+    env = make_ours("CartPole-v1")
+    env.reset()
+    env.set_attr("gravity", 1.5, indices=[1, 3])
+    assert env.get_attr("gravity") == [9.8, 1.5, 9.8, 1.5, 9.8]
+    assert env.get_attr("gravity", indices=3) == [1.5]
+    env.set_attr("gravity", 2.0, indices=0)
+    assert env.env.get_attr("gravity") == (2.0, 1.5, 9.8, 1.5, 9.8)
+    assert env.has_attr("theta")
+    assert not env.has_attr("action_masks")
+    assert env.env_method("get_wrapper_attr", "gravity", indices=[0]) == [2.0]
+    with pytest.raises(AttributeError, match=r"'fly'.*render"):
+        env.env_method("fly")
+    acrobot = make_ours("Acrobot-v1", 2)
+    acrobot.set_attr("AVAIL_TORQUE", [-2.0, 0.0, 2.0])  # a list is one value here
+    assert acrobot.get_attr("AVAIL_TORQUE") == [[-2.0, 0.0, 2.0]] * 2
+
+
+def test_a_copy_goes_on_alike():
+    env = make_ours("CartPole-v1")
+    env.seed(1)
+    env.reset()
+    actions = np.random.default_rng(0).integers(0, 2, (60, N))
+    for row in actions[:25]:
+        env.step(row)
+    copy = pickle.loads(pickle.dumps(env))
+    for row in actions[25:]:
+        for ours, theirs in zip(copy.step(row)[:3], env.step(row)[:3], strict=True):
+            assert_same_bits(ours, theirs, "copy")
+
+
+# What wraps it
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        VecMonitor,
+        VecNormalize,
+        lambda env: VecNormalize(VecMonitor(env)),
+        lambda env: VecFrameStack(env, 3),
+        lambda env: VecCheckNan(env, raise_exception=True),
+    ],
+    ids=["monitor", "normalize", "normalize monitor", "frame stack", "check nan"],
+)
+@pytest.mark.filterwarnings("ignore:The environment is already wrapped")
+def test_a_wrapper_gives_the_same(wrap):
+    ours, dummy = wrap(make_ours("CartPole-v1")), wrap(make_dummy("CartPole-v1"))
+    rng = np.random.default_rng(4)
+    for env in (ours, dummy):
+        env.seed(3)
+    assert_same_bits(ours.reset(), dummy.reset(), "reset")
+    for step in range(200):
+        actions = rng.integers(0, 2, N)
+        results, expected = ours.step(actions), dummy.step(actions)
+        for one, other in zip(results[:3], expected[:3], strict=True):
+            assert_same_bits(one, other, f"step {step}")
+        assert_same_infos(list(results[3]), list(expected[3]), f"step {step}")
+
+
+def test_frames_and_video(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "moviepy", types.ModuleType("moviepy"))  # which only writes the file in the end
+    for n in (1, 4):
+        ours, theirs = make_vec_env("CartPole-v1", n, seed=1), sb3_make_vec_env("CartPole-v1", n, seed=1)
+        assert ours.render_mode == theirs.render_mode == "rgb_array"
+        for env in (ours, theirs):
+            env.reset()
+            env.step(np.zeros(n, np.int64))
+        assert_same_bits(list(ours.get_images()), list(theirs.get_images()), "frames")
+        assert_same_bits(ours.render(), theirs.render(), "tiles")
+        assert len(ours.env_method("render", indices=[0])) == 1
+        normalized = VecNormalize(ours)
+        assert normalized.render_mode == "rgb_array"
+        recorder = VecVideoRecorder(normalized, str(tmp_path), record_video_trigger=lambda step: False)
+        recorder.reset()
+        recorder.step(np.zeros(n, np.int64))
+        assert_same_bits(recorder.render(), ours.render(), "video")
+    none = make_vec_env("CartPole-v1", 2, env_kwargs={"render_mode": None})
+    with pytest.warns(UserWarning, match="render_mode=None"):
+        assert none.get_images() == [None, None]
+    assert make_vec_env("CartPole-v1", 100).env.render_lanes == tuple(range(64))
+
+
+# What makes it
+
+
+def test_the_demo_runs_with_its_import_line_changed(capsys):
+    demo = """
+import time
+{imported}
+from fastvec import CounterEnv
+
+env = make_vec_env(CounterEnv, n_envs=4, vec_env_cls={vec_env_cls})
+env.reset()
+began = time.time()
+for _ in range(2000):
+    obs, rewards, dones, infos = env.step([env.action_space.sample() for _ in range(4)])
+print(f"{{4 * 2000 / (time.time() - began):.0f}} FPS")
+env.close()
+"""
+    for imported, vec_env_cls in (
+        ("from stable_baselines3.common.env_util import make_vec_env", "None"),
+        ("from fastvec.sb3 import make_vec_env", "None"),
+        ("from fastvec.sb3 import make_vec_env, FastVecEnv", "FastVecEnv"),
+        (
+            "from stable_baselines3.common.env_util import make_vec_env; from fastvec.sb3 import FastVecEnv",
+            "FastVecEnv",
+        ),
+    ):
+        exec(demo.format(imported=imported, vec_env_cls=vec_env_cls), {})
+        assert capsys.readouterr().out.strip().endswith(" FPS")
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+@pytest.mark.parametrize(
+    ("env_id", "env_kwargs"),
+    [
+        ("CartPole-v1", None),
+        ("CartPole-v1", {"sutton_barto_reward": True}),
+        ("Pendulum-v1", {"g": 3.0}),
+        ("FrozenLake-v1", {"desc": ["SFFG", "FFFS"], "is_slippery": True}),
+        ("Acrobot-v1", None),
+        (fastvec.CounterEnv, None),
+        (lambda: gymnasium.make("MountainCar-v0", goal_velocity=0.01, max_episode_steps=50), None),
+        (CartPoleEnv, {"sutton_barto_reward": True}),
+    ],
+    ids=["id", "keyword", "box", "tables", "acrobot", "class", "callable", "gymnasium's class"],
+)
+def test_made_in_any_way_it_is_the_same_env(env_id, env_kwargs, seed):
+    theirs = sb3_make_vec_env(env_id, 3, seed=seed or 0, env_kwargs=env_kwargs)
+    made = [
+        make_vec_env(env_id, 3, seed=seed or 0, env_kwargs=env_kwargs),
+        sb3_make_vec_env(env_id, 3, seed=seed or 0, env_kwargs=env_kwargs, vec_env_cls=FastVecEnv),
+        make_vec_env(env_id, 3, seed=seed or 0, env_kwargs=env_kwargs, vec_env_cls=FastVecEnv),
+    ]
+    envs = [theirs, *made]
+    rng = np.random.default_rng(2)
+    firsts = [env.reset() for env in envs]
+    for first in firsts[1:]:
+        assert_same_bits(first, firsts[0], "reset")
+    for _ in range(120):
+        actions = sample_actions(theirs.action_space, (3,), rng)
+        expected = theirs.step(actions)
+        for env in made:
+            for one, other in zip(env.step(actions)[:3], expected[:3], strict=True):
+                assert_same_bits(one, other, f"{env_id}")
+
+
+def test_attributes_that_a_factory_sets_are_kept():
+    def heavy():
+        env = gymnasium.make("CartPole-v1")
+        env.unwrapped.gravity = 20.0
+        return env
+
+    assert FastVecEnv([heavy] * 3).get_attr("gravity") == [20.0] * 3
+    assert FastVecEnv([heavy, heavy, heavy]).num_envs == 3
+
+
+class OtherCartPole(CartPoleEnv):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: make_vec_env("LunarLander-v3"), Exception, "LunarLander-v3"),
+        (lambda: make_vec_env(OtherCartPole), ValueError, "OtherCartPole has no native lanes.*DummyVecEnv"),
+        (lambda: make_vec_env("CartPole-v1", monitor_dir="logs"), ValueError, "monitor_dir is 'logs'.*VecMonitor"),
+        (lambda: make_vec_env("CartPole-v1", wrapper_class=Monitor), ValueError, "wrapper_class"),
+        (lambda: make_vec_env("CartPole-v1", monitor_kwargs={"info_keywords": ("x",)}), ValueError, "monitor_kwargs"),
+        (lambda: make_vec_env("CartPole-v1", 0), ValueError, "n_envs is 0"),
+        (lambda: FastVecEnv(fastvec.make("CartPole-v1", 2)), ValueError, "autoreset_mode='NextStep'.*'SameStep'"),
+        (lambda: FastVecEnv(fastvec.make("CartPole-v1", 2, autoreset_mode="SameStep")), ValueError, "episode_stats"),
+        (lambda: FastVecEnv([]), TypeError, "list of functions"),
+        (lambda: FastVecEnv(3), TypeError, "list of functions"),
+        (lambda: FastVecEnv(fastvec.make("CartPole-v1"), num_threads=2), TypeError, "num_threads"),
+        (
+            lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1"), lambda: gymnasium.make("CartPole-v0")]),
+            ValueError,
+            "factory 1 makes another env than factory 0",
+        ),
+        (
+            lambda: FastVecEnv([lambda: gymnasium.wrappers.TimeAwareObservation(gymnasium.make("CartPole-v1"))]),
+            ValueError,
+            "TimeAwareObservation",
+        ),
+        (lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1")], batch=2), TypeError, "batch"),
+        (lambda: make_ours("CartPole-v1").step_wait(), RuntimeError, "step_async"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, error, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(error, match=message):
+            make()
+
+
+# What learns on it
+
+
+@pytest.mark.parametrize("algorithm", [PPO, A2C, DQN])
+def test_algorithms_learn_alike_on_it(algorithm):
+    """The same weights as on DummyVecEnv: everything that an algorithm reads has the same bits."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    keywords = {"n_steps": 32} if algorithm is not DQN else {"learning_starts": 50, "train_freq": 4}
+    weights = []
+    for env in (make_ours("CartPole-v1", 4, max_episode_steps=60), make_dummy("CartPole-v1", 4, max_episode_steps=60)):
+        model = algorithm("MlpPolicy", env, seed=5, device="cpu", **keywords).learn(1_000)
+        assert model.ep_info_buffer
+        weights.append({name: value.numpy() for name, value in model.policy.state_dict().items()})
+    assert_same_bits(dict(weights[0]), dict(weights[1]), "weights")
+
+
+def test_evaluate_policy_trusts_its_statistics(recwarn):
+    model = PPO("MlpPolicy", make_ours("CartPole-v1", 4), seed=1, device="cpu")
+    results = []
+    for make in (make_ours, make_dummy):
+        env = make("CartPole-v1", 4)
+        env.seed(9)
+        results.append(evaluate_policy(model, env, 20, return_episode_rewards=True))
+    assert results[0] == results[1]
+    assert not [w for w in recwarn if "Monitor" in str(w.message)]
+
+
+def test_a_model_is_saved_with_the_env_attached(tmp_path):
+    model = PPO("MlpPolicy", make_ours("CartPole-v1", 2), n_steps=8, batch_size=16, device="cpu").learn(16)
+    model.save(tmp_path / "model")
+    loaded = PPO.load(tmp_path / "model", env=make_ours("CartPole-v1", 2), device="cpu")
+    loaded.learn(16)
