@@ -13,6 +13,25 @@ void sines(const double *restrict angle, double *restrict sine, double *restrict
     }
 }
 
+/* Both again, of angles of any size. */
+void any_sines(const double *restrict angle, double *restrict sine, double *restrict cosine, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t outside = 0;
+        fv_vec_sincos(angle[i], &sine[i], &cosine[i], &outside);
+    }
+}
+
+/* A square as pow has it. */
+void squares(const double *restrict x, double *restrict square, double *restrict doubt, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t outside = 0;
+        square[i] = fv_vec_square(x[i], &outside);
+        doubt[i] = outside < 0 ? x[i] : 0.0;
+    }
+}
+
 /* The four divisions of a step. */
 void divisions(const double *restrict a, const double *restrict b, double *restrict theta_acc, double *restrict x_acc,
                int64_t n)

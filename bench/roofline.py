@@ -1,7 +1,8 @@
-"""Where the time of a CartPole step goes, and what this CPU allows: `python bench/roofline.py` (gcc; AVX2 or better).
+"""Where the time of a step goes, and what this CPU allows: `python bench/roofline.py` (gcc; AVX2 or better).
 
-A step of 1,024 lanes is measured as a whole and with parts of it left out. Beside it stand the parts that no exact step
-can do without, each by itself, compiled with setup.py's flags (roofline.c). All take turns; shown are medians."""
+A step of 1,024 CartPoles is measured as a whole and with parts of it left out. Beside it stand the parts that no exact
+step can do without, each by itself, compiled with setup.py's flags (roofline.c); and then every kernel that computes in
+vectors, beside the sum of its parts. All take turns; shown are medians."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from gymnasium.spaces import Discrete
 
 import fastvec
 from fastvec.machine import chosen_target
@@ -26,6 +28,21 @@ AVX2 = ("-mavx2", "-mfma")
 INSTRUCTIONS = {
     "avx2": AVX2,
     "avx512": (*AVX2, *(f"-mavx512{part}" for part in ("f", "dq", "vl", "bw")), "-mprefer-vector-width=512"),
+}
+# What a step of a lane does that takes long: parts of roofline.c, and how often. Acrobot's has four stages, and shows
+# two angles.
+KERNELS = {
+    "CartPole-v1": {"sines": 1, "divisions": 1, "memory": 1},
+    "MountainCar-v0": {"any sines": 1, "memory": 1},
+    "MountainCarContinuous-v0": {"any sines": 1, "memory": 1},
+    "Pendulum-v1": {"any sines": 2, "squares": 2, "memory": 1},
+    "Acrobot-v1": {
+        "any sines": 4 * 3 + 2,
+        "squares": 4 * 3,
+        "divisions": 3,
+        "memory": 1,
+    },
+    "Counter-v0": {"memory": 1},
 }
 Call = Callable[[], object]
 
@@ -45,6 +62,7 @@ def parts(library: ctypes.CDLL) -> dict[str, Call]:
     """The parts of a step by themselves."""
     rng = np.random.default_rng(0)
     columns, actions = rng.uniform(-0.2, 0.2, (9, N)), rng.integers(0, 2, N)
+    angles = rng.uniform(-4.0, 4.0, N)
     obs, flags = np.empty((N, 4), np.float32), np.empty((2, N), np.uint8)
     state = (ctypes.c_void_p * 4)(*(column.ctypes.data for column in columns[:4]))
 
@@ -56,6 +74,8 @@ def parts(library: ctypes.CDLL) -> dict[str, Call]:
     return {
         "nothing": call("sines", *columns[4:7], lanes=0),
         "sines": call("sines", *columns[4:7]),
+        "any sines": call("any_sines", angles, *columns[5:7]),
+        "squares": call("squares", *columns[4:7]),
         "divisions": call("divisions", *columns[4:8]),
         "memory": call("memory", actions, obs, columns[8], flags[0], flags[1], first=state),
     }
@@ -64,11 +84,14 @@ def parts(library: ctypes.CDLL) -> dict[str, Call]:
 def steps() -> dict[str, Call]:
     """Steps as a user takes them, and with parts left out."""
     rng = np.random.default_rng(1)
-    rows = [rng.integers(0, 2, N) for _ in range(16)]
 
     def steps_of(env: fastvec.VecEnv) -> Call:
         env.reset(seed=0)
-        mine = [row[: env.num_envs].copy() for row in rows]
+        shape, space = (16, env.num_envs), env.single_action_space
+        if isinstance(space, Discrete):
+            mine = list(rng.integers(0, space.n, shape))
+        else:
+            mine = list(rng.uniform(space.low, space.high, (*shape, 1)).astype(np.float32))
 
         def run() -> None:
             for row in mine:
@@ -84,7 +107,7 @@ def steps() -> dict[str, Call]:
         "a step": steps_of(fastvec.make("CartPole-v1", N)),
         "endless": steps_of(endless),
         "float32": steps_of(fastvec.make("CartPole-v1", N, precision="float32")),
-        "counter": steps_of(fastvec.make("Counter-v0", N)),
+        **{env_id: steps_of(fastvec.make(env_id, N)) for env_id in KERNELS},
     }
 
 
@@ -130,15 +153,21 @@ def main() -> None:
             ],
             [
                 row("sine, cosine alone", alone["sines"]),
+                row("  of any angle", alone["any sines"]),
+                row("a square of pow's", alone["squares"]),
                 row("4 divisions alone", alone["divisions"]),
                 row("memory alone", alone["memory"]),
             ],
             [
                 row("float32's step", per_lane["float32"]),
-                row("Counter's step", per_lane["counter"]),
             ],
         ],
     )
+    kernels = [
+        Row((env_id, f"{per_lane[env_id]:.2f}", f"{sum(count * alone[part] for part, count in needs.items()):.2f}"))
+        for env_id, needs in KERNELS.items()
+    ]
+    print_table("Kernels", (Column("id"), Column("ns a lane", True), Column("parts alone", True)), [kernels])
 
 
 if __name__ == "__main__":

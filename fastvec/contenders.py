@@ -179,6 +179,10 @@ class SubprocContender(DummyContender):
         env.closed = True
 
 
+# EnvPool's copies of envs that Gymnasium has revised since.
+ENVPOOL_IDS = {"Taxi-v4": "Taxi-v3"}
+
+
 class EnvPoolContender(Contender):
     name = "envpool"
     title = "EnvPool"
@@ -187,7 +191,8 @@ class EnvPoolContender(Contender):
 
     def absence(self, env_id: str, n: int) -> str | None:
         reason = super().absence(env_id, n)
-        if reason is None and env_id not in importlib.import_module("envpool").list_all_envs():
+        envpool_id = ENVPOOL_IDS.get(env_id, env_id)
+        if reason is None and envpool_id not in importlib.import_module("envpool").list_all_envs():
             return f"no {env_id}"
         return reason
 
@@ -196,7 +201,7 @@ class EnvPoolContender(Contender):
 
     def make(self, env_id: str, n: int, **setting: Any) -> Any:
         envpool = importlib.import_module("envpool")
-        env = envpool.make(env_id, env_type="gymnasium", num_envs=n, seed=SEED, **setting)
+        env = envpool.make(ENVPOOL_IDS.get(env_id, env_id), env_type="gymnasium", num_envs=n, seed=SEED, **setting)
         with warnings.catch_warnings():
             # It makes its spaces from float64 bounds, on first use, and Gymnasium warns of every one of them.
             warnings.filterwarnings("ignore", message=".*precision lowered by casting")
