@@ -27,6 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="fastvec", description="Batched RL environments at the speed of the machine.")
     parser.add_argument("--version", action="version", version=f"fastvec {fastvec.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    argv = sys.argv[1:] if argv is None else argv
+    if list(argv[:1]) == ["train"]:  # its options are in the example, which takes as long to import as PyTorch
+        return _train(list(argv[1:]))
+    commands.add_parser("train", help="train a policy by PPO (examples/ppo.py); needs torch")
     _add_bench(commands)
     _add_doctor(commands)
     _add_envs(commands)
@@ -36,6 +40,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         code: int = arguments.run(arguments)
+        return code
+    except KeyboardInterrupt:
+        return 130
+
+
+def _train(argv: list[str]) -> int:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        print('fastvec train: needs PyTorch; run: pip install "fastvec[train]"', file=sys.stderr)
+        return 2
+    from fastvec.examples import ppo
+
+    try:
+        code: int = ppo.main(argv)
         return code
     except KeyboardInterrupt:
         return 130

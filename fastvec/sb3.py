@@ -191,6 +191,10 @@ class FastVecEnv(SB3VecEnv):
         """Closes the env; again is no error."""
         self.env.close()
 
+    def __repr__(self) -> str:
+        """As the env's, under this class's name."""
+        return f"{type(self).__name__}({self.env.label}, num_envs={self.num_envs})"
+
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
         """An attribute of these lanes, or of all; see :meth:`fastvec.VecEnv.get_attr`."""
         values = self.env.get_attr(attr_name)

@@ -147,6 +147,11 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         return text if self._batch.precision == "float64" else f"{text[:-1]}, precision={self._batch.precision})"
 
     @property
+    def label(self) -> str:
+        """The id that it was made of, or ``"from_tables"``."""
+        return self._id
+
+    @property
     def episode_stats(self) -> bool:
         """Whether infos have the statistics of episodes that end."""
         return self._batch.episode_stats
