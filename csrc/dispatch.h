@@ -1,8 +1,9 @@
-/* The instruction sets that the envs are compiled for. */
+/* The instruction sets that the envs, and gae, are compiled for. */
 #ifndef FV_DISPATCH_H
 #define FV_DISPATCH_H
 
 #include "fastvec.h"
+#include "gae.h"
 #include "vecmath_check.h"
 
 /* The name of compilation `index`, best first; NULL after the last. */
@@ -17,5 +18,9 @@ int fv_target_matches_libm(int index, fv_difference *first);
 
 /* The kernel of that name and scalar type in compilation `index`, or NULL. */
 const fv_kernel *fv_find_kernel(int target, const char *name, fv_dtype real);
+
+/* Writes a rollout's advantages and returns, in double or float, with compilation `target`, which must run here. The
+ * bits are the same with each. */
+void fv_gae(int target, fv_dtype real, const fv_rollout *rollout);
 
 #endif

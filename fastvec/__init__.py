@@ -2,6 +2,7 @@
 
 from fastvec.counter import CounterEnv
 from fastvec.factory import make
+from fastvec.gae import gae, reset_rows
 from fastvec.gymnasium_registry import (
     register_envs,
     register_vector_entry_points,
@@ -18,9 +19,11 @@ __all__ = [
     "CounterEnv",
     "VecEnv",
     "from_tables",
+    "gae",
     "get_include",
     "make",
     "register_vector_entry_points",
+    "reset_rows",
     "show_config",
     "unregister_vector_entry_points",
 ]

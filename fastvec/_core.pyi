@@ -88,3 +88,17 @@ def math_difference(target: str) -> tuple[str, float, float, float] | None: ...
 def precisions(kernel: str) -> tuple[str, ...]: ...
 def kernel_info(kernel: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[float, ...]]: ...
 def build_info() -> dict[str, str]: ...
+def gae(
+    target: str,
+    rewards: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    terminations: npt.NDArray[np.bool_],
+    truncations: npt.NDArray[np.bool_],
+    last_values: npt.NDArray[Any],
+    final_values: npt.NDArray[Any] | None,
+    resets: npt.NDArray[np.bool_] | None,
+    gamma: float,
+    gae_lambda: float,
+    advantages: npt.NDArray[Any],
+    returns: npt.NDArray[Any],
+) -> None: ...

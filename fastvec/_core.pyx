@@ -123,6 +123,20 @@ cdef extern from "dispatch.h" nogil:
 
     const fv_kernel *fv_find_kernel(int, const char *, fv_dtype) noexcept
 
+    ctypedef struct fv_rollout:
+        int64_t steps, lanes
+        double gamma, gae_lambda
+        const void *rewards
+        const void *values
+        const void *last_values
+        const void *final_values
+        const uint8_t *terminations
+        const uint8_t *truncations
+        const uint8_t *resets
+        void *advantages
+        void *returns
+    void fv_gae(int, fv_dtype, const fv_rollout *) noexcept
+
 cdef int[<int>FV_NUM_DTYPES] TYPENUM
 TYPENUM[:] = [cnp.NPY_FLOAT64, cnp.NPY_FLOAT32, cnp.NPY_INT64, cnp.NPY_INT32, cnp.NPY_INT8, cnp.NPY_UINT8]
 
@@ -977,3 +991,35 @@ def kernel_info(str kernel):
 def build_info():
     """The compiler and flags that this extension was built with."""
     return {"compiler": FV_COMPILER.decode().strip(), "flags": FV_BUILD_FLAGS.decode()}
+
+
+def gae(str target, cnp.ndarray rewards not None, cnp.ndarray values not None, cnp.ndarray terminations not None,
+        cnp.ndarray truncations not None, cnp.ndarray last_values not None, cnp.ndarray final_values,
+        cnp.ndarray resets, double gamma, double gae_lambda, cnp.ndarray advantages not None,
+        cnp.ndarray returns not None):
+    """Generalised advantage estimation. Arguments have been checked; fastvec.gae is what people use.
+
+    Args:
+        target: the instruction set; one of targets() that runs here.
+        rewards, values, terminations, truncations, final_values, resets: (T, n), and last_values (n,), C-contiguous; the
+            numbers are all float32 or all float64. final_values: None where the next row's value is theirs. resets: None,
+            or bool, the rows that are no transitions.
+        advantages, returns: are written to. They overlap nothing else.
+    """
+    cdef fv_rollout rollout
+    cdef int index = list(targets()).index(target)
+    cdef fv_dtype real = FV_FLOAT32 if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32 else FV_FLOAT64
+    rollout.steps, rollout.lanes = cnp.PyArray_DIM(values, 0), cnp.PyArray_DIM(values, 1)
+    rollout.gamma, rollout.gae_lambda = gamma, gae_lambda
+    rollout.rewards, rollout.values = cnp.PyArray_DATA(rewards), cnp.PyArray_DATA(values)
+    rollout.last_values = cnp.PyArray_DATA(last_values)
+    rollout.terminations = <const uint8_t *>cnp.PyArray_DATA(terminations)
+    rollout.truncations = <const uint8_t *>cnp.PyArray_DATA(truncations)
+    rollout.final_values = rollout.resets = NULL
+    if final_values is not None:
+        rollout.final_values = cnp.PyArray_DATA(final_values)
+    if resets is not None:
+        rollout.resets = <const uint8_t *>cnp.PyArray_DATA(resets)
+    rollout.advantages, rollout.returns = cnp.PyArray_DATA(advantages), cnp.PyArray_DATA(returns)
+    with nogil:
+        fv_gae(index, real, &rollout)

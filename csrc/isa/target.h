@@ -1,4 +1,4 @@
-/* All envs for one instruction set, in every scalar type they allow. Included once by each isa/<target>.c, which names
+/* All envs, and gae, for one instruction set, in every scalar type they allow. Included once by each isa/<target>.c, which names
  * itself in FV_TARGET and, if it is not the compiler's default, its instructions in FV_INSTRUCTIONS. */
 #ifndef FV_INSTRUCTIONS
 #define FV_VECMATH 0 /* what the compiler's default target has is for no one to know */
@@ -22,6 +22,7 @@ FV_PRAGMA(GCC target(FV_INSTRUCTIONS))
 #define real double
 #define FV_REAL_NAME float64
 #include "../envs/all.h"
+#include "../gae_loop.h"
 #undef real
 #undef FV_REAL_NAME
 
@@ -29,6 +30,7 @@ FV_PRAGMA(GCC target(FV_INSTRUCTIONS))
 #define FV_REAL_NAME float32
 #define FV_FLOAT32_ONLY /* all.h then leaves out the envs that need double */
 #include "../envs/all.h"
+#include "../gae_loop.h"
 #undef real
 #undef FV_REAL_NAME
 
@@ -49,6 +51,11 @@ int FV_CHECK_NAME(FV_TARGET)(fv_difference *first)
 {
     return fv_vecmath_matches_libm(first);
 }
+
+#define FV_GAE_NAME_(target) fv_gae_##target
+#define FV_GAE_NAME(target) FV_GAE_NAME_(target)
+extern void (*const FV_GAE_NAME(FV_TARGET)[])(const fv_rollout *);
+void (*const FV_GAE_NAME(FV_TARGET)[])(const fv_rollout *) = {[FV_FLOAT64] = gae_float64, [FV_FLOAT32] = gae_float32};
 
 #if defined(FV_INSTRUCTIONS) && defined(__clang__)
 #pragma clang attribute pop
