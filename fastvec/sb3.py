@@ -52,7 +52,6 @@ class FastVecEnv(SB3VecEnv):
 
     Attributes:
         env: the fastvec env, in SAME_STEP mode.
-        envs: raises AttributeError: there are no single envs.
     """
 
     def __init__(self, env: VecEnv | Sequence[EnvFactory], **make_kwargs: Any) -> None:

@@ -14,6 +14,14 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from fastvec.registry import NATIVE_ENVS
 
+# What may become of float64 actions, (n, size), before they are passed to ``step``.
+BOX_FORMS = {
+    "float32": lambda actions: actions.astype(np.float32),
+    "float64": lambda actions: actions,
+    "list": lambda actions: actions.tolist(),
+    "ints": lambda actions: np.rint(actions).astype(np.int64),
+}
+
 Trajectory = dict[str, npt.NDArray[Any]]
 
 

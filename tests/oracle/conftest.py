@@ -2,6 +2,7 @@
 
 import pytest
 from gymnasium.vector import AutoresetMode
+from rollout import BOX_FORMS
 
 
 @pytest.fixture(params=[20_000, pytest.param(200_000, marks=pytest.mark.full)])
@@ -13,4 +14,10 @@ def lane_steps(request):
 @pytest.fixture(params=list(AutoresetMode), ids=lambda mode: mode.value)
 def mode(request):
     """Gymnasium's three autoreset modes."""
+    return request.param
+
+
+@pytest.fixture(params=BOX_FORMS.values(), ids=BOX_FORMS)
+def form(request):
+    """A form in which Box actions are passed."""
     return request.param

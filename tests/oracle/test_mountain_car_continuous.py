@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from bits import assert_same_bits
 from lockstep import Lockstep, run_lockstep
-from rollout import make_oracle
+from rollout import BOX_FORMS, make_oracle
 
 import fastvec
 
@@ -12,18 +12,6 @@ ID = "MountainCarContinuous-v0"
 N = 5
 SEEDS = (0, 1234, [7, 7, 2**32, 2**64 - 1, 2**128 + 5])
 LEFT_WALL = np.float32(-1.2)
-FORMS = {
-    "float32": lambda actions: actions.astype(np.float32),
-    "float64": lambda actions: actions,
-    "list": lambda actions: actions.tolist(),
-    "ints": lambda actions: np.rint(actions).astype(np.int64),
-}
-
-
-@pytest.fixture(params=FORMS.values(), ids=FORMS)
-def form(request):
-    """What becomes of float64 actions of shape (n, 1) before they are passed to ``step``."""
-    return request.param
 
 
 class Rocking:
@@ -103,7 +91,7 @@ def test_goal_velocity(mode, form, goal_velocity):
 
 
 def test_a_limit_about_the_length_of_episodes(mode):
-    counts = compare(mode, 20_000, Rocking(FORMS["float32"]), max_episode_steps=111)
+    counts = compare(mode, 20_000, Rocking(BOX_FORMS["float32"]), max_episode_steps=111)
     assert counts["both"] > 0
     assert counts["terminated"] > counts["both"]
     assert counts["truncated"] > counts["both"]

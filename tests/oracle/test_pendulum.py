@@ -10,18 +10,6 @@ import fastvec
 ID = "Pendulum-v1"
 N = 5
 SEEDS = (0, 1234, [7, 7, 2**32, 2**64 - 1, 2**128 + 5])
-FORMS = {
-    "float32": lambda actions: actions.astype(np.float32),
-    "float64": lambda actions: actions,
-    "list": lambda actions: actions.tolist(),
-    "ints": lambda actions: np.rint(actions).astype(np.int64),
-}
-
-
-@pytest.fixture(params=FORMS.values(), ids=FORMS)
-def form(request):
-    """What becomes of float64 actions of shape (n, 1) before they are passed to ``step``."""
-    return request.param
 
 
 def random_play(form, reach=2.0):
