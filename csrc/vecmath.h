@@ -238,7 +238,8 @@ FV_INLINE double fv_vec_cos(double x, int64_t *outside)
  * between two results; about one lane in 25 does, and is outside.
  *
  * That bound is glibc's own for pow, for exponents up to 2^128 either way: the error grows with them. Of powf every
- * argument in this range was tried: no square that differs is farther than 0.0017 from a boundary. */
+ * argument in this range was tried: no square that differs is farther than 0.0017 from a boundary. Below it the error
+ * would be subnormal, and so not exact. */
 FV_INLINE double fv_vec_square(double x, int64_t *outside)
 {
     const double square = x * x, error = fabs(fma(x, x, -square));
@@ -253,7 +254,7 @@ FV_INLINE float fv_vec_squaref(float x, int64_t *outside)
 {
     const float square = x * x, error = fabsf(fmaf(x, x, -square));
     const float power_of_two = fv_from_bits32(fv_bits32(square) & 0x7f800000);
-    const int32_t magnitude = fv_bits32(fabsf(x)), lowest = fv_bits32(0x1p-60f), highest = fv_bits32(0x1p60f);
+    const int32_t magnitude = fv_bits32(fabsf(x)), lowest = fv_bits32(0x1p-50f), highest = fv_bits32(0x1p50f);
     *outside |= fv_bits32(power_of_two * (0.495f * 0x1p-23f) - error);
     *outside |= ((magnitude - lowest) & -magnitude) | (highest - magnitude);
     return square;

@@ -33,8 +33,16 @@ cdef extern from *:
     const char *FV_BUILD_FLAGS
     const char *FV_COMPILER
 
-cdef extern from "Python.h":
+cdef extern from *:
+    """
+    /* Where the list of an object's weak references begins; its type has them. */
+    static inline PyObject **fv_weak_references(PyObject *object)
+    {
+        return (PyObject **)((char *)object + Py_TYPE(object)->tp_weaklistoffset);
+    }
+    """
     Py_ssize_t Py_REFCNT(PyObject *)
+    PyObject **_weak_references "fv_weak_references"(PyObject *)
 
 cdef extern from "engine.h" nogil:
     enum: FV_MAX_ARRAYS, FV_MAX_OPTIONS, FV_MAX_TABLES
@@ -162,6 +170,8 @@ def _join_all_threads():
 
 # Raised by one when what get_state() returns changes its meaning.
 STATE_FORMAT = 1
+# Steps of an episode that a state may have: a batch counts on from there, in int64.
+MOST_ELAPSED = 2**62
 
 
 @cython.final
@@ -358,14 +368,14 @@ cdef class Batch:
         return arrays
 
     cdef inline bint _are_unused(self, tuple arrays) noexcept:
-        """Whether no one but this batch refers to these arrays, and none was altered in its shape or dtype."""
+        """Whether no one but this batch refers to these arrays, weakly neither, and none was altered in shape or dtype."""
         cdef PyObject *array
         cdef Py_ssize_t i
         if arrays is None:
             return False
         for i in range(len(arrays)):
             array = PyTuple_GET_ITEM(arrays, i)
-            if Py_REFCNT(array) != 1:
+            if Py_REFCNT(array) != 1 or _weak_references(array)[0] != NULL:
                 return False
             if not (<Layout>self.layouts[i]).fits(<object>array) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array):
                 return False
@@ -411,16 +421,11 @@ cdef class Batch:
         for layout, array in zip(self.layouts, out):
             if not (<Layout>layout).fits(array) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array):
                 raise self._bad_out(layout, array)
-        # All are contiguous, so that their bounds tell the whole of it.
         cdef tuple arrays = (*out, actions, self.memory)
-        cdef cnp.ndarray one, other
         cdef int i, k, num_out = len(out), num_arrays = num_out + 2
         for i in range(num_out):
-            one = <cnp.ndarray>arrays[i]
             for k in range(i + 1, num_arrays):
-                other = <cnp.ndarray>arrays[k]
-                if (<char *>cnp.PyArray_DATA(one) < <char *>cnp.PyArray_DATA(other) + cnp.PyArray_NBYTES(other) and
-                        <char *>cnp.PyArray_DATA(other) < <char *>cnp.PyArray_DATA(one) + cnp.PyArray_NBYTES(one)):
+                if _overlap(<cnp.ndarray>arrays[i], <cnp.ndarray>arrays[k]):
                     names = [(<Layout>layout).name for layout in self.layouts] + ["the actions", "the env's own state"]
                     raise ValueError(f"out: {names[i]} shares memory with {names[k]}; every array of a step needs its own")
         return out
@@ -666,8 +671,13 @@ cdef class Batch:
             arrays = self._checked_out(out, checked)
         elif self.kept is not None:
             arrays = self.kept
+            for array in arrays:
+                if _overlap(checked, <cnp.ndarray>array):  # actions made of what the last step returned
+                    checked = checked.copy()
         else:
             arrays = self._unused_outputs()
+        if _overlap(checked, self.memory):
+            checked = checked.copy()
         self._point_at(arrays)
         if e.kernel.num_info > 0:
             infos = self._zeroed_info()
@@ -861,7 +871,7 @@ cdef class Batch:
             self.columns[name][:] = column
         self.streams[:] = parts["streams"]
         self.start[:] = b.clock - parts["elapsed"]
-        self.pending[:] = parts["pending"]
+        self.pending[:] = parts["pending"].view(np.uint8) != 0  # bools may be made of any byte
         self.parameters[:] = parts["parameters"]
         if self.returns is not None:
             self.returns[:] = parts["returns"]
@@ -879,8 +889,10 @@ cdef class Batch:
 
     cdef _check_history(self, elapsed, pending, started, seeds):
         """Raises if lanes of this env cannot have come to this."""
-        if (elapsed < 0).any():
-            raise ValueError(f"set_state: elapsed of lane {np.argmax(elapsed < 0)} is {elapsed.min()}; expected steps from 0")
+        wrong = (elapsed < 0) | (elapsed > MOST_ELAPSED)
+        if wrong.any():
+            lane = np.argmax(wrong)
+            raise ValueError(f"set_state: elapsed of lane {lane} is {elapsed[lane]}; expected steps from 0 to 2**62")
         if self.engine.autoreset == FV_SAME_STEP and pending.any():
             raise ValueError(f"set_state: lane {np.argmax(pending)} is pending; with autoreset_mode='SameStep' none ever is")
         if not isinstance(started, bool):
@@ -895,6 +907,12 @@ cdef class Batch:
     def nbytes(self):
         """Bytes kept for all lanes."""
         return self.memory.nbytes
+
+
+cdef inline bint _overlap(cnp.ndarray one, cnp.ndarray other) noexcept:
+    """Whether two contiguous arrays have memory in common."""
+    return (<char *>cnp.PyArray_DATA(one) < <char *>cnp.PyArray_DATA(other) + cnp.PyArray_NBYTES(other) and
+            <char *>cnp.PyArray_DATA(other) < <char *>cnp.PyArray_DATA(one) + cnp.PyArray_NBYTES(one))
 
 
 def _generator(stream):

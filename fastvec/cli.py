@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import gymnasium
 
 import fastvec
-from fastvec import registry
+from fastvec import machine, registry
 
 
 class _Parser(argparse.ArgumentParser):
@@ -23,7 +23,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code: 0, 2 for bad arguments, 130 after Ctrl-C."""
+    """Runs a command and returns its exit code: 0, 2 for what the user can mend, 130 after Ctrl-C."""
     parser = _Parser(prog="fastvec", description="Batched RL environments at the speed of the machine.")
     parser.add_argument("--version", action="version", version=f"fastvec {fastvec.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -38,11 +38,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not hasattr(arguments, "run"):
         parser.print_help(sys.stderr)
         return 2
+    return _carefully(arguments)
+
+
+def _carefully(arguments: argparse.Namespace) -> int:
+    """Runs a command. What the user can mend, and what ends the output, are no tracebacks."""
+    try:
+        machine.config()
+    except ValueError as error:  # an environment variable
+        print(f"fastvec: {error}", file=sys.stderr)
+        return 2
     try:
         code: int = arguments.run(arguments)
+        sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # as of `fastvec envs | head -1`; Python would complain again when it closes the output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (MemoryError, OSError) as error:
+        print(f"fastvec: {str(error) or 'out of memory'}", file=sys.stderr)
+        return 2
 
 
 def _train(argv: list[str]) -> int:

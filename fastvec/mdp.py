@@ -162,6 +162,8 @@ def _read_list(value: Any, where: str) -> list[tuple[float, int, float, bool]]:
     for place, transition in enumerate(value):
         try:
             prob, next_state, reward, terminated = transition
+            if not isinstance(terminated, (bool, np.bool_, int, np.integer)):
+                raise TypeError
             read.append((float(prob), operator.index(next_state), float(reward), bool(terminated)))
         except (TypeError, ValueError):
             raise TypeError(

@@ -1,7 +1,7 @@
 """Stable-Baselines3 on native lanes: ``FastVecEnv``, a ``VecEnv`` of its kind, and ``make_vec_env`` with its signature.
 
 Needs stable-baselines3: ``pip install "fastvec[sb3]"``. What is returned equals what SB3's ``DummyVecEnv`` returns over
-envs in ``Monitor``, for the same seeds and actions; only the loop over them is gone."""
+envs in ``Monitor``, for the same seeds and actions, but for what docs/sb3.md lists; the loop over them is gone."""
 
 from __future__ import annotations
 
@@ -99,6 +99,8 @@ class FastVecEnv(SB3VecEnv):
             The observation, (num_envs, ...). Infos are in ``reset_infos``.
         """
         seeds = None if all(seed is None for seed in self._seeds) else list(self._seeds)
+        if len(self._options) != self.num_envs:
+            raise ValueError(f"set_options got {len(self._options)} dicts for {self.num_envs} lanes; nothing was reset")
         groups: list[tuple[dict[str, Any], list[int]]] = []  # the different options, and the lanes that have them
         for lane, options in enumerate(self._options):
             for known, lanes in groups:
@@ -120,7 +122,11 @@ class FastVecEnv(SB3VecEnv):
     def _reset_by_groups(
         self, seeds: list[int | None] | None, groups: list[tuple[dict[str, Any], list[int]]]
     ) -> tuple[Any, dict[str, Any]]:
-        """Every lane is reset once, by a mask, so that its stream moves as if it were reset alone."""
+        """Every lane is reset once, by a mask, so that its stream moves as if it were reset alone.
+
+        All options are checked before the first lane moves.
+        """
+        self.env.check_options([options for options, _ in groups])
         if not self._was_reset:  # masks come after a first reset of all; seeds are then given again
             self.env.reset(seed=seeds)
         obs: Any = None
@@ -219,11 +225,15 @@ class FastVecEnv(SB3VecEnv):
             frames = dict(zip(getattr(self.env, "render_lanes", ()), self.env.render(), strict=False))
             return [frames.get(lane) for lane in lanes]
         if method_name == "get_wrapper_attr":
-            return self.get_attr(method_args[0], lanes)
+            (name,) = _named(("name",), method_args, method_kwargs)
+            return self.get_attr(name, lanes)
         if method_name == "has_wrapper_attr":
-            return [self.has_attr(method_args[0])] * len(lanes)
+            return [self.has_attr(*_named(("name",), method_args, method_kwargs))] * len(lanes)
         if method_name == "set_wrapper_attr":
-            self.set_attr(method_args[0], method_args[1], lanes)
+            name, value, force = _named(("name", "value", "force"), method_args, {"force": True, **method_kwargs})
+            if not force and not self.has_attr(name):
+                return [False] * len(lanes)
+            self.set_attr(name, value, lanes)
             return [True] * len(lanes)
         raise AttributeError(f"env_method: native lanes have no method {method_name!r}; they have {', '.join(METHODS)}")
 
@@ -408,6 +418,18 @@ def _multi_discrete(space: Tuple[Any]) -> MultiDiscrete:
     if len(counts) < len(space.spaces):
         raise ValueError(f"the observation space {space} is none that Stable-Baselines3 takes")
     return MultiDiscrete(counts)
+
+
+def _named(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Arguments in the order of their names, however they were passed.
+
+    Raises:
+        TypeError: for one that is missing, or too many.
+    """
+    given = {**kwargs, **dict(zip(names, args, strict=False))}
+    if len(args) > len(names) or set(given) != set(names):
+        raise TypeError(f"env_method: got the arguments {args} and {kwargs}, expected {', '.join(names)}")
+    return [given[name] for name in names]
 
 
 def _rows(info: dict[str, Any], n: int) -> list[dict[str, Any]]:

@@ -114,6 +114,11 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 seeds = [seed if chosen else None for seed, chosen in zip(seeds, mask, strict=True)]
         return self._batch.reset(seeds, mask, values)
 
+    def check_options(self, options: Sequence[dict[str, Any]]) -> None:
+        """Raises what ``reset`` would raise for the first of these options that it does not take; nothing moves."""
+        for each in options:
+            checked_options(each, kernel_info(self._kernel), self._id)
+
     def step(
         self,
         actions: npt.ArrayLike,
@@ -270,8 +275,9 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                     if isinstance(value, tuple)
                     else parameter.encode(value)
                 )
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"set_attr({name!r}) of {self._id}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"set_attr({name!r}) of {self._id}: {error}") from None
         for index, numbers in encoded.items():
             self._batch.set_parameter(index, numbers)
         self._attributes[name] = value

@@ -8,6 +8,7 @@ import functools
 import threading
 import time
 import warnings
+import weakref
 
 import gymnasium
 import numpy as np
@@ -125,6 +126,16 @@ def test_bad_actions_are_value_or_type_errors(actions, theirs, ours):
     with pytest.raises(theirs):
         sync.step(actions)
     with pytest.raises(ours):
+        native.step(actions)
+
+
+def test_whole_floats_are_no_discrete_actions():
+    sync, native = make_pair_of("FrozenLake-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+    actions = np.array([1.0, 2.0])
+    sync.step(actions)
+    with pytest.raises(TypeError, match=r"float64.*astype\(np.int64\)"):
         native.step(actions)
 
 
@@ -570,6 +581,9 @@ def test_box_actions_have_one_of_two_precisions():
         sync.step(actions)
         with pytest.raises(TypeError, match=str(actions.dtype)):
             native.step(actions)
+    sync.step([[10**30], [-(10**30)]])
+    with pytest.raises(TypeError, match="object"):
+        native.step([[10**30], [-(10**30)]])
     mixed = [np.full(1, 1 / 3, np.float32), np.full(1, 1 / 3)]
     rewards = {}
     for name, env in (("sync", sync), ("native", native)):
@@ -592,6 +606,14 @@ def test_what_python_cannot_compute_stays_in_its_lane():
     ours, expected = native.step(actions), undisturbed.step(np.array([[0.5], [1.0]]))
     assert np.array_equal(ours[0], expected[0])
     assert ours[1].tolist() == [expected[1][0], -np.inf]
+
+    sync, native = make_pair_of("Pendulum-v1")
+    for env in (sync, native):
+        env.reset(seed=SEED)
+        env.set_attr("m", [1.0, 0.0])
+    with pytest.raises(ZeroDivisionError):
+        sync.step(np.zeros((2, 1)))
+    assert np.isfinite(native.step(np.zeros((2, 1)))[0][0]).all()
 
     sync, native = make_pair_of("MountainCar-v0")
     far = [np.array([-0.5, 0.0]), np.array([np.inf, 0.0])]
@@ -625,6 +647,11 @@ def test_what_is_set_counts_as_what_the_env_itself_makes():
             played[name, type(power)] = [env.step(np.array([[1 / 3]], np.float32))[0].tolist() for _ in range(40)]
     assert played["sync", float] == played["native", float] == played["native", np.float64]
     assert played["sync", np.float64] != played["sync", float]
+    made = {}
+    for name, env in zip(("sync", "native"), make_pair_of("Pendulum-v1", 1, g=np.float32(9.81)), strict=True):
+        env.reset(seed=SEED)
+        made[name] = [env.step(np.array([[1 / 3]], np.float32))[0].tolist() for _ in range(40)]
+    assert made["sync"] != made["native"]
 
 
 def test_a_state_is_an_array_and_a_torque_a_number():
@@ -664,3 +691,21 @@ def test_a_bound_of_zero_has_a_sign():
     left = np.zeros(2, np.int64)
     assert np.signbit(sync.step(left)[0][:, 1]).tolist() == [np.signbit(numpys)] * 2
     assert np.signbit(native.step(left)[0][:, 1]).tolist() == [True] * 2
+
+
+def test_an_array_may_outlive_its_last_reference():
+    alive = []
+    for env in make_both():
+        obs = env.step(ACTIONS)[0]
+        reference, content = weakref.ref(obs), obs.copy()
+        del obs
+        for _ in range(5):
+            env.step(ACTIONS)
+        alive.append(reference() is not None)
+        assert reference() is None or np.array_equal(reference(), content)
+    assert alive == [False, True]
+    sync, native = make_both()
+    theirs, ours = (env.step(ACTIONS)[0] for env in (sync, native))
+    theirs.resize((1, 4))
+    with pytest.raises(ValueError, match="resize"):
+        ours.resize((1, 4))

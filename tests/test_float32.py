@@ -218,6 +218,32 @@ def test_one_step_is_close_to_the_exact_one(limits, count):
     assert_same_bits(results[1][clear], exact_results[1][clear], "rewards")
 
 
+# Likewise, of MountainCar; the greatest seen is 2.7.
+MOUNTAIN_CAR_ERROR = 4
+
+
+@pytest.mark.parametrize("count", [100_000, pytest.param(5_000_000, marks=pytest.mark.full)])
+def test_one_step_of_mountain_car_is_close_to_the_exact_one(count):
+    rng = np.random.default_rng(count)
+    states = np.stack([rng.uniform(-1.2, 0.6, count), rng.uniform(-0.07, 0.07, count)]).astype(np.float32)
+    actions = rng.integers(0, 3, count)
+    after = {}
+    for precision in ("float64", "float32"):
+        env = fastvec.make("MountainCar-v0", n=count, max_episode_steps=-1, precision=precision)
+        env.reset(seed=0)
+        for name, column in zip(("position", "velocity"), states, strict=True):
+            env.state[name][:] = column
+        env.step(actions)
+        after[precision] = np.stack([env.state[name].astype(np.float64) for name in ("position", "velocity")])
+    position, velocity = np.abs(states.astype(np.float64))
+    most_acceleration = 0.001 + 0.0025
+    scale = np.stack([position + velocity + most_acceleration, velocity + most_acceleration])
+    inside = (after["float64"][0] > -1.2) & (after["float32"][0] > -1.2)  # at the wall the velocity is 0
+    error = np.abs(after["float32"] - after["float64"]) / (2.0**-24 * scale)
+    assert error[:, inside].max() <= MOUNTAIN_CAR_ERROR
+    assert inside.mean() > 0.9
+
+
 def test_a_state_that_is_no_number_stays_none():
     states = np.zeros((4, 3), np.float32)
     states[2] = [np.inf, -np.inf, np.nan]

@@ -243,6 +243,7 @@ def with_pair(state, transitions):
         (with_pair(1, [(1.0, 1, 0.0)]), TypeError, r"P\[1\]\[0\]\[0\]"),
         (with_pair(1, [(1.0, 1.5, 0.0, True)]), TypeError, r"P\[1\]\[0\]\[0\]"),
         (with_pair(1, [("all", 1, 0.0, True)]), TypeError, r"P\[1\]\[0\]\[0\]"),
+        (with_pair(1, [(1.0, 1, 0.0, "no")]), TypeError, r"P\[1\]\[0\]\[0\].*a bool"),
         (with_pair(1, 1.0), TypeError, r"P\[1\]\[0\] is float"),
         ({0: GOOD[0], 2: GOOD[1]}, ValueError, "P has no state 1"),
         ({0: GOOD[0], 1: {1: GOOD[1][0]}}, ValueError, r"P\[1\] has no action 0"),

@@ -168,6 +168,36 @@ def test_options_hold_once_and_may_differ():
         assert_same_bits(ours.reset(), dummy.reset(), "without options")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([{"low": -0.01}, {"low": 9.0}, {}, {}, {}], "low"),
+        ([{"low": -0.01}, {"low": -0.02}], "2 dicts for 5 lanes"),
+        ([{"low": -0.01}] * 6, "6 dicts for 5 lanes"),
+    ],
+)
+def test_bad_options_reset_no_lane(options, message):
+    env = make_ours("CartPole-v1")
+    env.seed(0)
+    env.reset()
+    before = env.step(np.ones(N, np.int64))[0]
+    env.set_options(options)
+    with pytest.raises(ValueError, match=message):
+        env.reset()
+    assert_same_bits(np.stack(env.get_attr("state")).astype(np.float32), before, "state")
+
+
+def test_methods_of_wrappers():
+    env = make_ours("CartPole-v1")
+    assert env.env_method("get_wrapper_attr", name="gravity") == [9.8] * N
+    assert env.env_method("has_wrapper_attr", "gravity", indices=2) == [True]
+    assert env.env_method("set_wrapper_attr", "nothing", 1.0, force=False) == [False] * N
+    assert env.env_method("set_wrapper_attr", "gravity", value=1.0, indices=[1]) == [True]
+    assert env.get_attr("gravity") == [9.8, 1.0, 9.8, 9.8, 9.8]
+    with pytest.raises(TypeError, match="expected name"):
+        env.env_method("get_wrapper_attr")
+
+
 def test_attributes_of_some_lanes():
     env = make_ours("CartPole-v1")
     env.reset()

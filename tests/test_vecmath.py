@@ -50,7 +50,7 @@ FUNCTIONS = {
     "sin": ("sin", np.float64, REDUCED_LIMIT),
     "cos": ("cos", np.float64, REDUCED_LIMIT),
     "square": ("pow", np.float64, 2.0**128),
-    "squaref": ("powf", np.float32, 2.0**60),
+    "squaref": ("powf", np.float32, 2.0**50),
 }
 
 

@@ -95,3 +95,18 @@ def test_two_envs_share_nothing(env_id, mode, copy_outputs):
     for _ in range(STEPS):
         expected, result, _ = (copy.deepcopy(next(run)) for run in runs)
         assert_same_bits(result, expected, "result beside another env")
+
+
+def test_actions_may_be_made_of_what_the_last_step_returned(box_env_id, mode):
+    """Without copies the next step writes where its actions are read."""
+    kept, copied = (
+        fastvec.make(box_env_id, n=64, autoreset_mode=mode, max_episode_steps=-1, copy=copy) for copy in (False, True)
+    )
+    first = sample_actions(kept.single_action_space, (64,), np.random.default_rng(0)).astype(np.float64)
+    rewards = []
+    for env in (kept, copied):
+        env.reset(seed=0)
+        rewards.append(env.step(first)[1].reshape(first.shape))
+    for step in range(30):
+        rewards = [env.step(own)[1].reshape(first.shape) for env, own in zip((kept, copied), rewards, strict=True)]
+        assert_same_bits(rewards[0], rewards[1], f"step {step}")

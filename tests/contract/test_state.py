@@ -142,7 +142,7 @@ def tampered(good, mode):
             "another byte order",
             {**good, "columns": {**good["columns"], name: column.astype(column.dtype.newbyteorder())}},
         )
-    for elapsed in (-1, -(2**63)):
+    for elapsed in (-1, -(2**63), 2**62 + 1, 2**63 - 1):
         yield f"elapsed {elapsed}", {**good, "elapsed": np.array([0] * (N - 1) + [elapsed])}
     if mode == AutoresetMode.SAME_STEP:
         yield "pending", {**good, "pending": np.arange(N) == 1}
@@ -198,3 +198,13 @@ def test_views_of_the_state_outlive_the_env(env_id, actions):
         if column.flags.writeable:
             column[:] = 1
     assert all((room == 99).all() for room in rooms)
+
+
+def test_pending_flags_of_any_byte_are_flags(env_id, actions):
+    env, same = (make(env_id, AutoresetMode.NEXT_STEP) for _ in range(2))
+    env.reset(seed=0)
+    for row in actions[:LIMIT]:  # the last one ends every episode that is left
+        env.step(row)
+    state = env.get_state()
+    same.set_state({**state, "pending": (state["pending"] * np.uint8(2)).view(np.bool_)})
+    assert_same_bits(proceed(same, actions), proceed(env, actions), "after set_state")
