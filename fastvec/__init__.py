@@ -11,12 +11,14 @@ from fastvec.gymnasium_registry import (
 from fastvec.headers import get_include
 from fastvec.machine import show_config
 from fastvec.mdp import from_tables
+from fastvec.rollout_buffer import RolloutBuffer
 from fastvec.vec_env import VecEnv
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CounterEnv",
+    "RolloutBuffer",
     "VecEnv",
     "from_tables",
     "gae",
