@@ -1,6 +1,7 @@
 """fastvec: batched reinforcement-learning environments at the speed of the machine, with Gymnasium's bits."""
 
 from fastvec.counter import CounterEnv
+from fastvec.evaluation import evaluate
 from fastvec.factory import make
 from fastvec.gae import gae, reset_rows
 from fastvec.gymnasium_registry import (
@@ -20,6 +21,7 @@ __all__ = [
     "CounterEnv",
     "RolloutBuffer",
     "VecEnv",
+    "evaluate",
     "from_tables",
     "gae",
     "get_include",
