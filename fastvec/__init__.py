@@ -12,6 +12,7 @@ from fastvec.gymnasium_registry import (
 from fastvec.headers import get_include
 from fastvec.machine import show_config
 from fastvec.mdp import from_tables
+from fastvec.normalization import NormalizeObservation, NormalizeReward
 from fastvec.rollout_buffer import RolloutBuffer
 from fastvec.vec_env import VecEnv
 
@@ -19,6 +20,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CounterEnv",
+    "NormalizeObservation",
+    "NormalizeReward",
     "RolloutBuffer",
     "VecEnv",
     "evaluate",
