@@ -316,11 +316,13 @@ class RolloutBuffer:
 
     def _end_episodes(self, t: int, info: dict[str, Any]) -> None:
         """Keeps the final observations that will be needed; in Disabled mode, resets the lanes that ended."""
+        if self._mode is AutoresetMode.SAME_STEP and "final_obs" not in info:
+            return  # no episode ended: most steps are such, and this is the quickest way to tell
         terminated, truncated = self.terminations[t], self.truncations[t]
         lanes = np.flatnonzero(truncated & ~terminated)
-        if len(lanes) and self._mode is AutoresetMode.SAME_STEP:
-            self._final.append((t, lanes, self._rows_of(info["final_obs"], lanes)))
-        if self._mode is not AutoresetMode.DISABLED:
+        if self._mode is AutoresetMode.SAME_STEP:
+            if len(lanes):
+                self._final.append((t, lanes, self._rows_of(info["final_obs"], lanes)))
             return
         if len(lanes):
             self._final.append((t, lanes, [part[t + 1, lanes] for part in self._seen]))
@@ -372,6 +374,6 @@ def _copy(name: str, given: npt.ArrayLike, row: npt.NDArray[Any]) -> None:
     array = np.asarray(given)
     if array.shape != row.shape:
         raise ValueError(f"step: {name} have shape {array.shape}; expected {row.shape}, a row for each lane")
-    if not np.can_cast(array.dtype, row.dtype, "same_kind"):
+    if array.dtype != row.dtype and not np.can_cast(array.dtype, row.dtype, "same_kind"):
         raise TypeError(f"step: {name} are {array.dtype}; expected {row.dtype}, or what converts to it")
     row[...] = array
