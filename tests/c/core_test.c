@@ -987,6 +987,82 @@ static void test_checks_take_no_actions_and_many(void)
     free(floats);
 }
 
+/* Advantages */
+
+static void put_number(void *array, size_t i, double value)
+{
+    if (real_dtype == FV_FLOAT32)
+        ((float *)array)[i] = (float)value;
+    else
+        ((double *)array)[i] = value;
+}
+
+static double number_at(const void *array, size_t i)
+{
+    return real_dtype == FV_FLOAT32 ? ((const float *)array)[i] : ((const double *)array)[i];
+}
+
+static void *chosen_numbers(size_t count)
+{
+    void *array = new_block(count * (real_dtype == FV_FLOAT32 ? sizeof(float) : sizeof(double)));
+    for (size_t i = 0; i < count; i++)
+        put_number(array, i, choose(2001) / 16.0 - 60);
+    return array;
+}
+
+static uint8_t *chosen_flags(size_t count)
+{
+    uint8_t *array = new_block(count);
+    for (size_t i = 0; i < count; i++)
+        array[i] = choose(8) == 0;
+    return array;
+}
+
+/* With gamma and lambda 1/2 and such numbers, nothing is rounded in few rows: the order of operations does not matter. */
+static void check_gae(size_t steps, size_t lanes, int with_final_values, int with_resets)
+{
+    const size_t count = steps * lanes;
+    void *rewards = chosen_numbers(count), *values = chosen_numbers(count), *last_values = chosen_numbers(lanes);
+    void *final_values = chosen_numbers(count), *advantages = chosen_numbers(count), *returns = chosen_numbers(count);
+    uint8_t *terminations = chosen_flags(count), *truncations = chosen_flags(count), *resets = chosen_flags(count);
+    const fv_rollout rollout = {
+        (int64_t)steps, (int64_t)lanes, 0.5, 0.5, rewards, values, last_values, with_final_values ? final_values : NULL,
+        terminations, truncations, with_resets ? resets : NULL, advantages, returns,
+    };
+    fv_gae(target, real_dtype, &rollout);
+    for (size_t lane = 0; lane < lanes; lane++) {
+        double carried = 0;
+        for (size_t t = steps; t-- > 0;) {
+            const size_t i = t * lanes + lane;
+            double next = t == steps - 1 ? number_at(last_values, lane) : number_at(values, i + lanes);
+            if (truncations[i] && with_final_values)
+                next = number_at(final_values, i);
+            if (terminations[i])
+                next = 0;
+            if (terminations[i] || truncations[i])
+                carried = 0;
+            carried = number_at(rewards, i) + next / 2 - number_at(values, i) + carried / 4;
+            if (with_resets && resets[i])
+                carried = 0;
+            CHECK(number_at(advantages, i) == carried, "%g, expected %g: row %zu of %zu, lane %zu",
+                  number_at(advantages, i), carried, t, steps, lane);
+            CHECK(number_at(returns, i) == carried + number_at(values, i), "row %zu, lane %zu", t, lane);
+        }
+    }
+    void *blocks[] = {rewards, values, last_values, final_values, advantages, returns, terminations, truncations, resets};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+}
+
+static void test_advantages_are_those_of_one_lane_after_another(void)
+{
+    const size_t lanes[] = {1, 3, 16, 67};
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
+        for (size_t steps = 1; steps <= 5; steps++) /* few enough that a float holds every sum */
+            for (int which = 0; which < 4; which++)
+                check_gae(steps, lanes[i], which & 1, which >> 1);
+}
+
 #define ONCE(name) {#name, test_##name, 0, 0}
 #define EVERY_TARGET(name) {#name, test_##name, 1, 0}
 #define EVERY_TARGET_AND_TYPE(name) {#name, test_##name, 1, 1}
@@ -1015,6 +1091,7 @@ static const struct { const char *name; void (*run)(void); int every_target, eve
     EVERY_TARGET_AND_TYPE(discrete_actions_are_checked_to_the_edges_of_int64),
     EVERY_TARGET_AND_TYPE(the_first_bad_action_is_the_one_told),
     EVERY_TARGET_AND_TYPE(checks_take_no_actions_and_many),
+    EVERY_TARGET_AND_TYPE(advantages_are_those_of_one_lane_after_another),
 };
 
 int main(int argc, char **argv)
