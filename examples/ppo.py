@@ -143,83 +143,6 @@ class Agent(nn.Module):
 # A rollout
 
 
-class Rollout:
-    """`steps` steps of all lanes, in arrays that ``env.step`` writes to; rows of lanes that end show the next episode.
-
-    Attributes:
-        obs: (steps + 1, n, ...), or a tuple of such; the first row is the last one of the rollout before.
-        actions: (steps, n, ...), as the policy drew them.
-        rewards, terminations, truncations: (steps, n).
-        cut: for each truncation its step and lane, and the parts of the last observation.
-    """
-
-    def __init__(self, env: fastvec.VecEnv, steps: int) -> None:
-        space = env.single_observation_space
-        parts = space.spaces if isinstance(space, Tuple) else (space,)
-        arrays = tuple(np.zeros((steps + 1, env.num_envs, *(part.shape or ())), part.dtype) for part in parts)
-        self.obs: Any = arrays if isinstance(space, Tuple) else arrays[0]
-        self.rewards = np.zeros((steps, env.num_envs))
-        self.terminations, self.truncations = np.zeros((2, steps, env.num_envs), np.bool_)
-        self.actions = torch.zeros(0)
-        self.cut: list[tuple[int, int, tuple[Any, ...]]] = []
-
-    def row(self, step: int) -> Any:
-        """The observation before this step."""
-        return tuple(part[step] for part in self.obs) if isinstance(self.obs, tuple) else self.obs[step]
-
-    def begin_with(self, obs: Any) -> None:
-        """Makes this the first observation."""
-        for own, new in zip(self._parts(self.row(0)), self._parts(obs), strict=True):
-            own[:] = new
-
-    @torch.no_grad()
-    def collect(self, env: fastvec.VecEnv, agent: Agent, clock: Clock) -> list[float]:
-        """Takes all steps. Returns the returns of the episodes that ended."""
-        actions, returns = [], []
-        self.cut = []
-        for step in range(len(self.rewards)):
-            with clock("inference"):
-                actions.append(agent.sample(agent.encode(self.row(step))))
-                taken = agent.for_env(actions[-1])
-            with clock("env"):
-                flags = self.terminations[step], self.truncations[step]
-                *_, info = env.step(taken, out=(self.row(step + 1), self.rewards[step], *flags))
-            if "episode" in info:
-                ended = np.flatnonzero(flags[0] | flags[1])
-                returns += info["episode"]["r"][ended].tolist()
-                for lane in np.flatnonzero(flags[1] & ~flags[0]):
-                    last = tuple(part[lane] for part in self._parts(info["final_obs"]))
-                    self.cut.append((step, int(lane), last))
-        self.actions = torch.stack(actions)
-        return returns
-
-    @torch.no_grad()
-    def advantages(self, agent: Agent, settings: Settings) -> tuple[torch.Tensor, torch.Tensor]:
-        """Advantages and returns, (steps, n); an episode that was cut off goes on as its last observation promises."""
-        values = agent.value(agent.encode(self.obs))[..., 0].numpy()
-        final_values = np.zeros_like(values[:-1])
-        if self.cut:
-            steps, lanes, last = zip(*self.cut, strict=True)
-            parts = tuple(np.stack(part) for part in zip(*last, strict=True))
-            last_values = agent.value(agent.encode(parts if isinstance(self.obs, tuple) else parts[0]))
-            final_values[steps, lanes] = last_values[..., 0]
-        found = fastvec.gae(
-            self.rewards.astype(np.float32),
-            values[:-1],
-            self.terminations,
-            self.truncations,
-            values[-1],
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-            final_values=final_values,
-        )
-        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
-
-    @staticmethod
-    def _parts(obs: Any) -> tuple[Any, ...]:
-        return obs if isinstance(obs, tuple) else (obs,)
-
-
 class Clock:
     """Adds up the seconds that are spent in each part of a run."""
 
@@ -237,11 +160,52 @@ class Clock:
         self.seconds[self._part] += time.perf_counter() - self._began
 
 
+class Rollouts:
+    """Rollouts of an env, one after another in the same arrays, and what PPO needs beside them.
+
+    Attributes:
+        buffer: observations, rewards, flags, and later values, advantages and returns.
+        actions: (steps, n, ...), as the policy drew them; the buffer has them as the env took them.
+    """
+
+    def __init__(self, env: fastvec.VecEnv, steps: int, seed: int) -> None:
+        self.buffer = fastvec.RolloutBuffer(env, steps)
+        self.buffer.reset(seed=seed)
+        self.actions = torch.zeros(0)
+
+    @torch.no_grad()
+    def collect(self, agent: Agent, clock: Clock) -> list[float]:
+        """Fills the buffer. Returns the returns of the episodes that ended."""
+        if self.buffer.full:
+            self.buffer.restart()
+        actions, returns = [], []
+        while not self.buffer.full:
+            with clock("inference"):
+                actions.append(agent.sample(agent.encode(self.buffer.observation)))
+                taken = agent.for_env(actions[-1])
+            with clock("env"):
+                *_, info = self.buffer.step(taken)
+            if "episode" in info:
+                returns += info["episode"]["r"][info["_episode"]].tolist()
+        self.actions = torch.stack(actions)
+        return returns
+
+    @torch.no_grad()
+    def judge(self, agent: Agent, settings: Settings) -> None:
+        """Advantages and returns; an episode that was cut off is worth what its last observation promises."""
+        buffer = self.buffer
+        buffer.values[:] = agent.value(agent.encode(buffer.observations))[..., 0].numpy()
+        last, final = (
+            agent.value(agent.encode(obs))[:, 0].numpy() for obs in (buffer.observation, buffer.final_observations)
+        )
+        buffer.finish(last, final, gamma=settings.gamma, gae_lambda=settings.gae_lambda)
+
+
 # An update
 
 
 def update(
-    agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout, settings: Settings, left: float
+    agent: Agent, optimizer: torch.optim.Optimizer, rollouts: Rollouts, settings: Settings, left: float
 ) -> dict[str, float]:
     """Some passes of gradient descent over a rollout.
 
@@ -254,27 +218,26 @@ def update(
     for group in optimizer.param_groups:
         group["lr"] = settings.learning_rate * left
     clip = settings.clip * left
-    advantages, returns = (tensor.reshape(-1) for tensor in rollout.advantages(agent, settings))
-    steps = slice(len(rollout.rewards))
-    obs = tuple(part[steps] for part in rollout.obs) if isinstance(rollout.obs, tuple) else rollout.obs[steps]
+    rollouts.judge(agent, settings)
+    rollout = rollouts.buffer.tensors()
     with torch.no_grad():
-        inputs, actions = agent.encode(obs).flatten(0, 1), rollout.actions.flatten(0, 1)
+        inputs, actions = agent.encode(rollouts.buffer.flat().observations), rollouts.actions.flatten(0, 1)
         old, _ = agent.judge(inputs, actions)
     sums = {"policy": 0.0, "value": 0.0, "entropy": 0.0, "kl": 0.0, "clipped": 0.0}
     count = 0
     for _ in range(settings.epochs):
         divergence = 0.0
-        order = torch.randperm(len(returns))
+        order = torch.randperm(len(old))
         for rows in order.split(settings.minibatch):
             logarithms, entropy = agent.judge(inputs[rows], actions[rows])
             difference = logarithms - old[rows]
             ratio = difference.exp()
             kl = (ratio - 1 - difference).mean()
-            gain = advantages[rows]
+            gain = rollout.advantages[rows]
             if len(rows) > 1:
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
             policy_loss = -torch.min(gain * ratio, gain * ratio.clamp(1 - clip, 1 + clip)).mean()
-            value_loss = (agent.value(inputs[rows])[..., 0] - returns[rows]).square().mean()
+            value_loss = (agent.value(inputs[rows])[..., 0] - rollout.returns[rows]).square().mean()
             loss = policy_loss + settings.value * value_loss - settings.entropy * entropy.mean()
             if settings.kl_penalty:
                 loss = loss + settings.kl_penalty * kl
@@ -282,7 +245,7 @@ def update(
             loss.backward()
             nn.utils.clip_grad_norm_(agent.parameters(), settings.gradient_norm)
             optimizer.step()
-            divergence += float(kl.detach()) * len(rows) / len(returns)
+            divergence += float(kl.detach()) * len(rows) / len(old)
             clipped = float(((ratio - 1).abs() > clip).float().mean())
             for name, term in (("policy", policy_loss), ("value", value_loss), ("entropy", entropy.mean()), ("kl", kl)):
                 sums[name] += float(term.detach())
@@ -306,8 +269,7 @@ class Run:
         self.env = make_env(settings.env_id, settings.num_envs)
         self.agent = Agent(self.env.single_observation_space, self.env.single_action_space, settings.hidden)
         self.optimizer = torch.optim.Adam(self.agent.parameters(), settings.learning_rate, eps=1e-5)
-        self.rollout = Rollout(self.env, settings.rollout)
-        self.rollout.begin_with(self.env.reset(seed=settings.seed)[0])
+        self.rollouts = Rollouts(self.env, settings.rollout, settings.seed)
         self.steps_done = 0
         self.clock = Clock()
         self.recent: list[float] = []  # returns of the last hundred episodes
@@ -320,28 +282,32 @@ class Run:
     def advance(self) -> dict[str, float]:
         """One rollout and one update. Returns figures for the log."""
         settings = self.settings
-        self.recent = (self.recent + self.rollout.collect(self.env, self.agent, self.clock))[-100:]
+        self.recent = (self.recent + self.rollouts.collect(self.agent, self.clock))[-100:]
         left = max(0.0, 1.0 - self.steps_done / settings.steps)
         with self.clock("update"):
-            figures = update(self.agent, self.optimizer, self.rollout, settings, left)
-        self.rollout.begin_with(self.rollout.row(settings.rollout))
+            figures = update(self.agent, self.optimizer, self.rollouts, settings, left)
         self.steps_done += settings.rollout * settings.num_envs
         return {**figures, "return": float(np.mean(self.recent)) if self.recent else float("nan")}
 
     def save(self, path: str | Path) -> None:
         """Writes all of the run to a file; :func:`load` continues it, :func:`load_policy` takes the policy alone."""
-        first = self.rollout.row(0)
+        obs = self.rollouts.buffer.observation
         state = {
             "settings": asdict(self.settings),
             "agent": self.agent.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "env": self.env.get_state(),
-            "obs": tuple(part.copy() for part in first) if isinstance(first, tuple) else first.copy(),
+            "obs": tuple(part.copy() for part in obs) if isinstance(obs, tuple) else obs.copy(),
             "steps_done": self.steps_done,
             "recent": self.recent,
             "generator": torch.get_rng_state(),
         }
         torch.save(state, path)
+
+
+def as_tuple(obs: Any) -> tuple[Any, ...]:
+    """The arrays of an observation: those of a tuple, or the one that it is."""
+    return obs if isinstance(obs, tuple) else (obs,)
 
 
 def make_env(env_id: str, n: int, **kwargs: Any) -> fastvec.VecEnv:
@@ -356,7 +322,8 @@ def load(path: str | Path) -> Run:
     run.agent.load_state_dict(state["agent"])
     run.optimizer.load_state_dict(state["optimizer"])
     run.env.set_state(state["env"])
-    run.rollout.begin_with(state["obs"])
+    for row, saved in zip(as_tuple(run.rollouts.buffer.observation), as_tuple(state["obs"]), strict=True):
+        row[:] = saved  # the buffer's own first row
     run.steps_done, run.recent = state["steps_done"], state["recent"]
     torch.set_rng_state(state["generator"])
     return run

@@ -64,7 +64,7 @@ def test_a_saved_run_goes_on_to_the_last_bit(env_id, tmp_path):
     torch.manual_seed(123)  # what else happened in between does not matter
     resumed = advanced(ppo.load(tmp_path / "run.pt"), 3)
     assert_same_bits(weights(resumed), weights(whole), "weights")
-    assert_same_bits(resumed.rollout.row(0), whole.rollout.row(0), "observation")
+    assert_same_bits(resumed.rollouts.buffer.observation, whole.rollouts.buffer.observation, "observation")
     assert (resumed.steps_done, resumed.recent) == (whole.steps_done, whole.recent)
 
 
@@ -101,14 +101,13 @@ def test_a_truncated_episode_is_worth_what_its_last_observation_promises():
     for parameter in agent.value.parameters():
         torch.nn.init.zeros_(parameter)
     torch.nn.init.constant_(agent.value[-1].bias, 10.0)
-    rollout = ppo.Rollout(env, 20)
-    rollout.begin_with(env.reset(seed=0)[0])
-    rollout.collect(env, agent, ppo.Clock())
-    assert rollout.truncations.sum() == 16
-    assert not rollout.terminations.any()
-    advantages, returns = rollout.advantages(agent, replace(SHORT, gamma=0.9))
-    assert np.abs(advantages.numpy()).max() < 1e-5
-    assert np.abs(returns.numpy() - 10).max() < 1e-5
+    rollouts = ppo.Rollouts(env, 20, seed=0)
+    rollouts.collect(agent, ppo.Clock())
+    assert rollouts.buffer.truncations.sum() == 16
+    assert not rollouts.buffer.terminations.any()
+    rollouts.judge(agent, replace(SHORT, gamma=0.9))
+    assert np.abs(rollouts.buffer.advantages).max() < 1e-5
+    assert np.abs(rollouts.buffer.returns - 10).max() < 1e-5
 
 
 # The command line
