@@ -171,7 +171,7 @@ def _join_all_threads():
 # Raised by one when what get_state() returns changes its meaning.
 STATE_FORMAT = 1
 # Steps of an episode that a state may have: a batch counts on from there, in int64.
-MOST_ELAPSED = 2**62
+cdef int64_t MOST_ELAPSED = 2**62
 
 
 @cython.final
