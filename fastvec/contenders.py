@@ -171,7 +171,7 @@ class SubprocContender(DummyContender):
     def abandon(self, env: Any) -> None:
         # Its own close waits for answers, which may have been read already when the call was interrupted.
         for process in env.processes:
-            process.terminate()
+            process.kill()  # one that was forked in a bad moment may not even hear of SIGTERM
         for process in env.processes:
             process.join()
         for remote in env.remotes:
