@@ -94,8 +94,8 @@ def _add_bench(commands: Any) -> None:
         type=_contenders,
         default="all",
         metavar="NAME,...",
-        help="who takes part: fastvec, float32, threads (all cores), sync, async, numpy (Gymnasium), dummy, subproc "
-        "(Stable-Baselines3), envpool",
+        help="who takes part: fastvec, float32, threads (all cores), sync, async, numpy (Gymnasium), dummy, subproc, "
+        "fastvecenv (Stable-Baselines3), envpool",
     )
     parser.add_argument(
         "--precision",

@@ -234,6 +234,17 @@ class ThreadsContender(FastvecContender):
         return fastvec.make(env_id, n, num_threads=usable_cores())
 
 
+class FastVecEnvContender(DummyContender):
+    name = "fastvecenv"
+    title = "SB3 FastVecEnv"
+    on_request = True
+
+    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+        from fastvec.sb3 import make_vec_env
+
+        return make_vec_env(env_id, n, env_kwargs={"render_mode": None})
+
+
 # The order is that of the first round. Those that fork come before EnvPool, which starts threads.
 CONTENDERS: dict[str, Contender] = {
     contender.name: contender
@@ -245,6 +256,7 @@ CONTENDERS: dict[str, Contender] = {
         AsyncContender(),
         NumpyContender(),
         DummyContender(),
+        FastVecEnvContender(),
         SubprocContender(),
         EnvPoolContender(),
     )
