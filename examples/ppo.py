@@ -10,8 +10,11 @@ to the last bit, also when a run was saved and resumed in the middle.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -52,6 +55,24 @@ class Settings:
     kl_penalty: float = 0.0  # weight of the divergence from the old policy
     target_kl: float | None = None  # an update ends early beyond 1.5 times this divergence
     torch_threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be."""
+        least = {
+            **dict.fromkeys(("steps", "num_envs", "rollout", "epochs", "minibatch", "torch_threads"), 1),
+            **dict.fromkeys(("learning_rate", "gamma", "gae_lambda", "clip", "entropy", "value", "kl_penalty"), 0.0),
+            "gradient_norm": 1e-12,
+            "target_kl": 0.0,
+        }
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:  # nor NaN
+                raise ValueError(f"{name} is {value!r}: expected a number from {low}")
+        for name in ("gamma", "gae_lambda"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: expected a number from 0 to 1")
+        if not all(size >= 1 for size in self.hidden):
+            raise ValueError(f"hidden is {self.hidden!r}: expected layers of at least one unit")
 
 
 # The network
@@ -315,9 +336,24 @@ def make_env(env_id: str, n: int, **kwargs: Any) -> fastvec.VecEnv:
     return fastvec.make(env_id, n, autoreset_mode="SameStep", episode_stats=True, **kwargs)
 
 
+def read(path: str | Path) -> dict[str, Any]:
+    """What :meth:`Run.save` wrote. Like any pickle, such a file may run code: read only what you trust.
+
+    Raises:
+        ValueError: for a file that is none.
+    """
+    try:
+        state = torch.load(path, weights_only=False)
+    except Exception as error:  # of many kinds, by what is wrong with it
+        raise ValueError(f"{path} cannot be read: {type(error).__name__}: {str(error).splitlines()[0]}") from None
+    if not isinstance(state, dict) or not {"settings", "agent", "env"} <= state.keys():
+        raise ValueError(f"{path} is no saved run")
+    return state
+
+
 def load(path: str | Path) -> Run:
     """Continues a run that was saved, bit for bit as if it had gone on."""
-    state = torch.load(path, weights_only=False)
+    state = read(path)
     run = Run(Settings(**state["settings"]))
     run.agent.load_state_dict(state["agent"])
     run.optimizer.load_state_dict(state["optimizer"])
@@ -331,7 +367,7 @@ def load(path: str | Path) -> Run:
 
 def load_policy(path: str | Path) -> Callable[[Any], npt.NDArray[Any]]:
     """The greedy policy of a saved run: from observations (n, ...) to actions, for ``fastvec.evaluate`` and any env."""
-    state = torch.load(path, weights_only=False)
+    state = read(path)
     settings = Settings(**state["settings"])
     env = fastvec.make(settings.env_id)
     agent = Agent(env.single_observation_space, env.single_action_space, settings.hidden)
@@ -340,18 +376,39 @@ def load_policy(path: str | Path) -> Callable[[Any], npt.NDArray[Any]]:
     return agent.greedy
 
 
-def train(run: Run, log: Callable[[int, dict[str, float]], None] | None = None) -> None:
-    """Takes all steps that are left, with a progress bar on the standard error."""
+def train(run: Run, log: Callable[[int, dict[str, float]], None] | None = None, until: int | None = None) -> bool:
+    """Takes the steps that are left, or those until ``until``, with a progress bar on the standard error.
+
+    Ctrl-C ends it after the update that is being made, so that the run can be saved; a second one at once.
+
+    Returns:
+        Whether it was ended by Ctrl-C.
+    """
     settings = run.settings
+    asked_to_stop = False
+
+    def stop(signum: int, frame: object) -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, stop)
     size = settings.rollout * settings.num_envs
-    with progress(-(-(settings.steps - run.steps_done) // size)) as bar:
-        bar.describe(settings.env_id)
-        while not run.is_done:
-            figures = run.advance()
-            if log is not None:
-                log(run.steps_done, figures)
-            bar.describe(f"{settings.env_id}, return {figures['return']:.1f}")
-            bar.advance(1)
+    try:
+        with progress(-(-(settings.steps - run.steps_done) // size)) as bar:
+            bar.describe(settings.env_id)
+            while not run.is_done and not asked_to_stop and (until is None or run.steps_done < until):
+                figures = run.advance()
+                if log is not None:
+                    log(run.steps_done, figures)
+                bar.describe(f"{settings.env_id}, return {figures['return']:.1f}")
+                bar.advance(1)
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+    return asked_to_stop
 
 
 # The command line
@@ -359,7 +416,7 @@ def train(run: Run, log: Callable[[int, dict[str, float]], None] | None = None) 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a run: one for every field of Settings, and files."""
-    parser.add_argument("env_id", metavar="ID", nargs="?", default=Settings.env_id, help="a native id")
+    parser.add_argument("env_id", metavar="ID", nargs="?", help=f"a native id; default {Settings.env_id}")
     hints = {"target_kl": float, "hidden": lambda text: tuple(int(size) for size in text.split(","))}
     for each in fields(Settings):
         if each.name != "env_id":
@@ -369,6 +426,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(name, dest=each.name, type=kind, default=None, metavar="X", help=f"default {shown}")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the run to this file in the end")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="go on with a saved run; --steps may be raised")
+    parser.add_argument("--until", type=int, metavar="X", help="stop after so many steps, to be resumed")
     parser.add_argument("--log", type=Path, metavar="DIRECTORY", help="write figures for TensorBoard")
     parser.add_argument("--video", type=Path, metavar="DIRECTORY", help="film an episode of the trained policy")
 
@@ -385,14 +443,29 @@ def run_of(arguments: argparse.Namespace) -> Run:
         return Run(Settings(**asked))
     run = load(arguments.resume)
     kept = asdict(run.settings)
-    wrong = [name for name, value in asked.items() if name not in ("steps", "env_id") and value != kept[name]]
-    if asked["env_id"] not in (Settings.env_id, run.settings.env_id):
-        wrong.append("env_id")
+    if "env_id" in asked:
+        asked["env_id"] = asked["env_id"].removeprefix("fastvec/")
+    kept["env_id"] = kept["env_id"].removeprefix("fastvec/")
+    wrong = [name for name, value in asked.items() if name != "steps" and value != kept[name]]
     if wrong:
         raise ValueError(f"{arguments.resume} was made with {', '.join(f'{name}={kept[name]!r}' for name in wrong)}")
     if "steps" in asked:
         run.settings = Settings(**{**kept, "steps": asked["steps"]})
     return run
+
+
+def check_files(arguments: argparse.Namespace, run: Run) -> None:
+    """Raises ValueError for what could not be written or filmed in the end: training should not be lost to it."""
+    if arguments.save is not None and (arguments.save.is_dir() or not arguments.save.absolute().parent.is_dir()):
+        raise ValueError(f"--save {arguments.save}: expected a file in a directory that is there")
+    for name in ("log", "video"):
+        path = getattr(arguments, name)
+        if path is not None and path.exists() and not path.is_dir():
+            raise ValueError(f"--{name} {path}: expected a directory")
+    if arguments.video is not None:
+        make_env(run.settings.env_id, 1, render_mode="rgb_array").close()
+        if "moviepy" not in sys.modules and importlib.util.find_spec("moviepy") is None:
+            raise ValueError("--video needs MoviePy; run: pip install moviepy")
 
 
 def film(run: Run, directory: Path) -> None:
@@ -410,10 +483,12 @@ def film(run: Run, directory: Path) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Trains, and says what came of it."""
     parser = argparse.ArgumentParser(prog="ppo", description="Trains a policy by PPO on lanes of a native env.")
+    parser.error = lambda message: parser.exit(2, f"ppo: {message}\n")  # type: ignore[method-assign,assignment]
     add_arguments(parser)
     arguments = parser.parse_args(argv)
     try:
         run = run_of(arguments)
+        check_files(arguments, run)
     except (ValueError, gymnasium.error.Error) as error:
         parser.exit(2, f"ppo: {error}\n")
     log = None
@@ -428,12 +503,15 @@ def main(argv: list[str] | None = None) -> int:
 
     began = time.perf_counter()
     first = run.steps_done
-    train(run, log)
-    if log is not None:
-        writer.close()
-    seconds = time.perf_counter() - began
+    was_interrupted = train(run, log, arguments.until)
     if arguments.save is not None:
         run.save(arguments.save)
+    if log is not None:
+        writer.close()
+    if was_interrupted:
+        print(f"interrupted after {run.steps_done} steps", file=sys.stderr)
+        return 130
+    seconds = time.perf_counter() - began
     if arguments.video is not None:
         film(run, arguments.video)
     shares = ", ".join(f"{part} {spent / seconds:.0%}" for part, spent in run.clock.seconds.items()) if seconds else ""

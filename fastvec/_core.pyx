@@ -752,6 +752,11 @@ cdef class Batch:
         self.engine.batch.param_columns = cnp.PyArray_DATA(columns)
 
     @property
+    def reuses_arrays(self):
+        """Whether every call returns the same arrays (copy=False)."""
+        return self.kept is not None
+
+    @property
     def episode_stats(self):
         """Whether steps with ends tell the episodes' returns, lengths and seconds."""
         return self.returns is not None

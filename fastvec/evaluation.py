@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from fastvec.factory import checked_count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # of arrays, == is no bool
 class Evaluation:
     """What :func:`evaluate` found.
 

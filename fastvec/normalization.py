@@ -53,7 +53,10 @@ class RunningMoments:
                     f"{np.shape(self.mean)}: use it on an env with the spaces of the one it came from"
                 )
             setattr(moments, name, value)
-        moments.count = float(state["count"])
+        count = state["count"]
+        if not isinstance(count, (int, float)) or not count > 0 or not (moments.var >= 0).all():
+            raise ValueError(f"set_state: count is {count!r} and var {moments.var!r}; expected above 0, and from 0 on")
+        moments.count = float(count)
         return moments
 
 

@@ -40,7 +40,7 @@ class RolloutBuffer:
     """T steps of n lanes, filled in place: a native env writes its results to the rows themselves.
 
     The order of calls is ``reset`` once, then again and again ``step`` T times, ``finish``, ``minibatches`` and
-    ``restart``. The arrays stay the same from one rollout to the next.
+    ``restart``. The arrays stay the same from one rollout to the next. A buffer is for one thread at a time.
 
     Attributes:
         env: the env.
@@ -87,7 +87,14 @@ class RolloutBuffer:
         self.rewards = np.zeros((self.steps, n))
         self.terminations, self.truncations = np.zeros((2, self.steps, n), bool)
         self.values, self.log_probs, self.advantages, self.returns = (np.zeros((self.steps, n), kind) for _ in range(4))
-        self._rows = [
+        self._rows = self._views_of_rows()
+        self._pending = np.zeros(n, bool)
+        self._filled: int | None = None
+        self._final: list[tuple[int, npt.NDArray[np.intp], list[npt.NDArray[Any]]]] = []
+
+    def _views_of_rows(self) -> list[tuple[Any, ...]]:
+        """What each step writes to."""
+        return [
             (
                 self._joined([part[t + 1] for part in self._seen]),
                 self.rewards[t],
@@ -96,9 +103,14 @@ class RolloutBuffer:
             )
             for t in range(self.steps)
         ]
-        self._pending = np.zeros(n, bool)
-        self._filled: int | None = None
-        self._final: list[tuple[int, npt.NDArray[np.intp], list[npt.NDArray[Any]]]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the views: copies of them would be arrays of their own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_rows"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._rows = self._views_of_rows()
 
     @property
     def observations(self) -> Any:
@@ -147,9 +159,10 @@ class RolloutBuffer:
         Returns:
             (observation, info), the observation not a copy but the first row.
         """
+        mask = None if options is None else options.get("reset_mask")  # which Gymnasium's envs take out
         observation, info = self.env.reset(seed=seed, options=options)
         self._write(0, observation)
-        self._pending[:] = False
+        self._pending[slice(None) if mask is None else mask] = False
         self._final.clear()
         self._filled = 0
         return self.observation, info

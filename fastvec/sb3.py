@@ -5,6 +5,7 @@ envs in ``Monitor``, for the same seeds and actions, but for what docs/sb3.md li
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,7 @@ class FastVecEnv(SB3VecEnv):
         Args:
             env: from ``fastvec.make(..., autoreset_mode="SameStep", episode_stats=True)``. Or factories of ordinary
                 envs, as SB3's ``make_vec_env`` passes them to a ``vec_env_cls``: one is called, the native env is
-                recognised by its spec, and made with its keywords, limit and attributes.
+                recognised by its class, and made with its numbers, tables and limit.
             **make_kwargs: for factories, keywords of ``fastvec.make`` such as ``num_threads``.
 
         Raises:
@@ -79,6 +80,8 @@ class FastVecEnv(SB3VecEnv):
             )
         if not env.episode_stats:
             raise ValueError("the env keeps no statistics, which stand in for Monitor: make it with episode_stats=True")
+        if env.reuses_arrays:
+            raise ValueError("the env was made with copy=False, and Stable-Baselines3 keeps the last observation")
         self.env = env
         self._began = time.time()
         self._actions: npt.NDArray[Any] | None = None
@@ -104,7 +107,7 @@ class FastVecEnv(SB3VecEnv):
         groups: list[tuple[dict[str, Any], list[int]]] = []  # the different options, and the lanes that have them
         for lane, options in enumerate(self._options):
             for known, lanes in groups:
-                if known == options:
+                if _are_equal(known, options):
                     lanes.append(lane)
                     break
             else:
@@ -306,7 +309,7 @@ def make_vec_env(
     if isinstance(env_id, str):
         env = _make_drawn(env_id, n_envs, {**env_kwargs, **make_kwargs})
     else:
-        env = _lanes_like(env_id(**env_kwargs), checked_count("n_envs", n_envs), make_kwargs)
+        env = _lanes_of_factories([lambda: env_id(**env_kwargs)] * checked_count("n_envs", n_envs), make_kwargs)
     venv = vec_env_cls(env)
     venv.seed(seed)
     return venv
@@ -346,11 +349,11 @@ def _lanes_of_factories(factories: Any, make_kwargs: dict[str, Any]) -> VecEnv:
 
 
 def _are_alike(factories: list[EnvFactory]) -> bool:
-    """Whether they are known to differ in nothing, so that one of them need be called: SB3's make_vec_env makes one
-    function for each env, all of the same arguments."""
+    """Whether they are known to differ in nothing, so that one of them need be called: those of SB3's make_vec_env, if
+    they make an env by its id."""
     return all(
-        factory is factories[0]
-        or getattr(factory, "__qualname__", "") == "make_vec_env.<locals>.make_env.<locals>._init"
+        getattr(factory, "__qualname__", "") == "make_vec_env.<locals>.make_env.<locals>._init"
+        and isinstance(inspect.getclosurevars(factory).nonlocals.get("env_id"), str)
         for factory in factories
     )
 
@@ -366,7 +369,7 @@ def _numbers_of(env: gymnasium.Env[Any, Any]) -> tuple[Any, ...]:
 def _lanes_like(env: gymnasium.Env[Any, Any], n: int, make_kwargs: dict[str, Any]) -> VecEnv:
     """n native lanes with the parameters, tables, limit and render mode of an ordinary env, which is closed."""
     native, limit = _recognised(env)
-    defaults: dict[str, Any] = {"copy": True, "num_threads": None, "precision": "float64"}
+    defaults: dict[str, Any] = {"num_threads": None, "precision": "float64"}
     if not make_kwargs.keys() <= defaults.keys():
         raise TypeError(f"FastVecEnv got {', '.join(make_kwargs)}: with factories it takes {', '.join(defaults)}")
     if env.unwrapped.render_mode not in (None, *RENDER_MODES):
@@ -378,6 +381,7 @@ def _lanes_like(env: gymnasium.Env[Any, Any], n: int, make_kwargs: dict[str, Any
         n,
         AutoresetMode.SAME_STEP,
         limit,
+        copy=True,
         episode_stats=True,
         render_lanes=None if env.unwrapped.render_mode is None else tuple(range(min(n, MAX_FRAMES))),
         **{**defaults, **make_kwargs},
@@ -418,6 +422,14 @@ def _multi_discrete(space: Tuple[Any]) -> MultiDiscrete:
     if len(counts) < len(space.spaces):
         raise ValueError(f"the observation space {space} is none that Stable-Baselines3 takes")
     return MultiDiscrete(counts)
+
+
+def _are_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two lanes have the same options; of arrays, which answer with arrays, it is enough to take them apart."""
+    try:
+        return one == other
+    except ValueError:
+        return False
 
 
 def _named(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

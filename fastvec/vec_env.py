@@ -157,6 +157,11 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         return self._id
 
     @property
+    def reuses_arrays(self) -> bool:
+        """Whether every call returns the same arrays, overwritten by the next: ``make(..., copy=False)``."""
+        return self._batch.reuses_arrays
+
+    @property
     def episode_stats(self) -> bool:
         """Whether infos have the statistics of episodes that end."""
         return self._batch.episode_stats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import types
@@ -171,15 +172,75 @@ def test_log_and_video(tmp_path, monkeypatch, capsys):
     assert clips[0] > 5
 
 
+def test_a_run_that_stops_half_way_is_resumed_to_the_last_bit(tmp_path):
+    common = ["--steps", "512", "--num-envs", "8", "--rollout", "16", "--minibatch", "64"]
+    whole, half, resumed = (str(tmp_path / f"{name}.pt") for name in ("whole", "half", "resumed"))
+    main(["train", "CartPole-v1", *common, "--save", whole])
+    main(["train", "CartPole-v1", *common, "--until", "256", "--save", half])
+    assert ppo.load(half).steps_done == 256
+    main(["train", "--resume", half, "--save", resumed])
+    assert_same_bits(weights(ppo.load(resumed)), weights(ppo.load(whole)), "weights")
+
+
+def test_ctrl_c_saves_the_run(tmp_path, monkeypatch, capsys):
+    advance = ppo.Run.advance
+
+    def struck(run):
+        if run.steps_done == 256:
+            signal.raise_signal(signal.SIGINT)
+        return advance(run)
+
+    monkeypatch.setattr(ppo.Run, "advance", struck)
+    path = tmp_path / "run.pt"
+    assert main(["train", "--num-envs", "8", "--rollout", "16", "--save", str(path)]) == 130
+    assert ppo.load(path).steps_done == 256 + 128
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["CartPol-v1"], "did you mean CartPole-v1"), (["--steps", "many"], "invalid int value: 'many'")],
+    [
+        (["CartPol-v1"], "did you mean CartPole-v1"),
+        (["--steps", "many"], "invalid int value: 'many'"),
+        (["--stes", "3"], "unrecognized arguments: --stes"),
+        (["--steps", "-5"], "steps is -5"),
+        (["--epochs", "0"], "epochs is 0"),
+        (["--minibatch", "0"], "minibatch is 0"),
+        (["--gamma", "2"], "gamma is 2.0"),
+        (["--clip", "nan"], "clip is nan"),
+        (["--hidden", "0"], r"hidden is \(0,\)"),
+        (["--torch-threads", "0"], "torch_threads is 0"),
+        (["--save", "no/such/directory/a.pt"], "--save no/such/directory/a.pt"),
+        (["--save", "."], "--save ."),
+        (["--resume", "nothing.pt"], "nothing.pt cannot be read: FileNotFoundError"),
+        (["--resume", "."], "cannot be read"),
+        (["Counter-v0", "--video", "video"], "render_mode"),
+    ],
 )
 def test_a_bad_argument_gets_a_sentence(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["train", *arguments])
     assert caught.value.code == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert re.search(message, said)
+    assert said.count("\n") == 1
+
+
+def test_a_file_that_is_no_run_and_another_env_are_refused(tmp_path, capsys):
+    junk, other = tmp_path / "junk.pt", tmp_path / "other.pt"
+    junk.write_bytes(b"junk")
+    torch.save({"x": 1}, other)
+    taxi = tmp_path / "frozen.pt"
+    ppo.Run(replace(SHORT, env_id="FrozenLake-v1")).save(taxi)
+    for arguments, message in (
+        (["--resume", str(junk)], "cannot be read"),
+        (["--resume", str(other)], "is no saved run"),
+        (["CartPole-v1", "--resume", str(taxi)], "env_id='FrozenLake-v1'"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["train", *arguments])
+        assert message in capsys.readouterr().err
+    assert main(["train", "fastvec/FrozenLake-v1", "--resume", str(taxi), "--until", "128"]) == 0
 
 
 def test_the_file_runs_as_a_program():

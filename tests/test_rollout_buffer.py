@@ -1,11 +1,14 @@
 """fastvec.RolloutBuffer: its rows are what the env returns, in every mode; its advantages are those of each episode."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
 import gymnasium
 import numpy as np
 import pytest
+from bits import assert_same_bits
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import fastvec
@@ -348,3 +351,30 @@ def test_envs_that_do_not_fit_are_refused():
     env.metadata = {}
     with pytest.raises(ValueError, match=r"metadata\['autoreset_mode'\] is None"):
         fastvec.RolloutBuffer(env, 2)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda buffer: pickle.loads(pickle.dumps(buffer))])
+def test_a_copy_goes_on_alike_and_on_its_own(duplicate):
+    buffer = fastvec.RolloutBuffer(fastvec.make("CartPole-v1", 2, autoreset_mode="SameStep"), 4)
+    buffer.reset(seed=0)
+    buffer.step([0, 1])
+    other = duplicate(buffer)
+    for _ in range(3):
+        buffer.step([1, 1])
+        other.step([1, 1])
+    for name in ("observations", "rewards", "terminations", "truncations", "observation"):
+        assert_same_bits(getattr(other, name), getattr(buffer, name), name)
+        assert not np.shares_memory(getattr(other, name), getattr(buffer, name))
+
+
+def test_a_reset_of_some_lanes_leaves_the_pending_reset_of_others():
+    env = fastvec.make("CartPole-v1", 2, autoreset_mode="NextStep", max_episode_steps=3)
+    buffer = fastvec.RolloutBuffer(env, 3)
+    buffer.reset(seed=0)
+    for _ in range(3):
+        buffer.step([0, 1])
+    buffer.restart()
+    buffer.reset(options={"reset_mask": np.array([True, False])})
+    for _ in range(3):
+        buffer.step([0, 1])
+    assert buffer.transitions[0].tolist() == [True, False]

@@ -346,6 +346,32 @@ def test_made_in_any_way_it_is_the_same_env(env_id, env_kwargs, seed):
                 assert_same_bits(one, other, f"{env_id}")
 
 
+def test_factories_that_make_different_envs_are_refused():
+    maps = [["SHFG"], ["SFFG"]]
+
+    def different():
+        maps.append(maps.pop(0))
+        return gymnasium.make("FrozenLake-v1", desc=maps[0])
+
+    for make in (make_vec_env, lambda *args: sb3_make_vec_env(*args, vec_env_cls=FastVecEnv)):
+        with pytest.raises(ValueError, match="factory 1 makes another env than factory 0"):
+            make(different, 3)
+
+
+def test_arrays_without_copies_are_refused():
+    with pytest.raises(ValueError, match="copy=False"):
+        FastVecEnv(fastvec.make("CartPole-v1", 2, autoreset_mode="SameStep", episode_stats=True, copy=False))
+    with pytest.raises(ValueError, match="copy=False"):
+        make_vec_env("CartPole-v1", 2, vec_env_kwargs={"copy": False})
+
+
+def test_options_may_have_arrays():
+    env = make_ours("CartPole-v1")
+    env.set_options([{"note": np.array([1, 2])}] * N)
+    env.reset()
+    assert env.reset_infos == [{}] * N
+
+
 def test_attributes_that_a_factory_sets_are_kept():
     def heavy():
         env = gymnasium.make("CartPole-v1")
