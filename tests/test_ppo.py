@@ -17,7 +17,7 @@ from bits import assert_same_bits
 import fastvec
 from fastvec.cli import main
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
 from fastvec.examples import ppo  # noqa: E402 # which imports torch
 
 DEADLINE = 300  # seconds; only so that a hang is a failure
@@ -107,8 +107,8 @@ def test_a_truncated_episode_is_worth_what_its_last_observation_promises():
     assert rollouts.buffer.truncations.sum() == 16
     assert not rollouts.buffer.terminations.any()
     rollouts.judge(agent, replace(SHORT, gamma=0.9))
-    assert np.abs(rollouts.buffer.advantages).max() < 1e-5
-    assert np.abs(rollouts.buffer.returns - 10).max() < 1e-5
+    assert (rollouts.buffer.advantages == 0).all()
+    assert (rollouts.buffer.returns == 10).all()
 
 
 # The command line
@@ -152,7 +152,7 @@ def test_resume_continues_the_run_of_the_file(capsys, tmp_path):
 
 
 def test_log_and_video(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("tensorboard")
+    pytest.importorskip("tensorboard", reason="needs tensorboard, which CI's tests-with-sb3 has")
     clips = []
 
     class ImageSequenceClip:

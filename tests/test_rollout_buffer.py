@@ -217,7 +217,7 @@ def test_flat_rows_are_views(env_id):
 
 
 def test_tensors_share_the_memory():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
     buffers = filled("SameStep", 2)
     buffer = next(buffers)
     tensors = buffer.tensors()
@@ -237,7 +237,7 @@ def test_tensors_share_the_memory():
 
 
 def test_torch_tensors_are_taken():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
     buffer = fastvec.RolloutBuffer(make("CartPole-v1", "SameStep"), 1)
     buffer.reset(seed=0)
     buffer.step(torch.tensor([0, 1, 0, 1]), values=torch.ones(N), log_probs=torch.full((N,), -0.5))

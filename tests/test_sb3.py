@@ -19,7 +19,7 @@ from rollout import make_single, sample_actions
 import fastvec
 from fastvec.registry import NATIVE_ENVS
 
-pytest.importorskip("stable_baselines3")
+pytest.importorskip("stable_baselines3", reason="needs stable-baselines3, which CI's tests-with-sb3 has")
 
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
@@ -427,7 +427,7 @@ def test_what_cannot_be_is_refused(make, error, message):
 @pytest.mark.parametrize("algorithm", [PPO, A2C, DQN])
 def test_algorithms_learn_alike_on_it(algorithm):
     """The same weights as on DummyVecEnv: everything that an algorithm reads has the same bits."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
     torch.set_num_threads(1)
     keywords = {"n_steps": 32} if algorithm is not DQN else {"learning_starts": 50, "train_freq": 4}
     weights = []

@@ -165,7 +165,7 @@ def test_a_masked_array_is_one_whose_mask_hides_nothing(env_id):
 
 
 def test_torch_cpu_tensors(env_id):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
     assert_form_gives_the_same(env_id, lambda row: torch.from_numpy(row.copy()))
     assert_form_gives_the_same(env_id, lambda row: torch.from_numpy(np.repeat(row, 2, axis=0))[::2])
 
