@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
@@ -204,11 +204,9 @@ def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
 
 def _check_keywords(native: registry.NativeEnv, spec: EnvSpec, env_kwargs: dict[str, Any]) -> None:
     """Refuses keywords that the env's constructor does not take."""
-    assert spec.entry_point is not None
-    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     known = {
         name: spec.kwargs.get(name, parameter.default)
-        for name, parameter in inspect.signature(creator).parameters.items()
+        for name, parameter in inspect.signature(registry.ordinary_class(native)).parameters.items()
         if name != "render_mode"
     }
     for name in env_kwargs:
