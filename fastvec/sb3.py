@@ -60,8 +60,8 @@ class FastVecEnv(SB3VecEnv):
 
         Args:
             env: from ``fastvec.make(..., autoreset_mode="SameStep", episode_stats=True)``. Or factories of ordinary
-                envs, as SB3's ``make_vec_env`` passes them to a ``vec_env_cls``: one is called, the native env is
-                recognised by its class, and made with its numbers, tables and limit.
+                envs, as SB3's ``make_vec_env`` passes them to a ``vec_env_cls``: they are called, the native env is
+                recognised by the class, and made with the numbers, tables and limit that they have in common.
             **make_kwargs: for factories, keywords of ``fastvec.make`` such as ``num_threads``.
 
         Raises:
