@@ -1,4 +1,4 @@
-"""Builds the extension; everything else is in pyproject.toml."""
+"""Builds the extensions; everything else is in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -37,6 +37,13 @@ setup(
                 ("FV_BUILD_FLAGS", f'"{" ".join(COMPILE_FLAGS)}"'),  # for `fastvec doctor`
             ],
             extra_compile_args=COMPILE_FLAGS,
-        )
+        ),
+        Extension(
+            "fastvec._lanes",
+            ["fastvec/_lanes.pyx"],
+            include_dirs=[numpy.get_include()],
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+            extra_compile_args=COMPILE_FLAGS,
+        ),
     ]
 )

@@ -1,11 +1,11 @@
-"""make: from an id to a VecEnv."""
+"""make: from an id, or whatever else makes envs, to a vector env."""
 
 from __future__ import annotations
 
 import copy as copying
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import gymnasium
 import numpy as np
@@ -16,17 +16,154 @@ from gymnasium.vector import AutoresetMode
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
+from fastvec.ordinary import OrdinaryVecEnv
 from fastvec.rendering import RenderedVecEnv, checked_render_lanes
+from fastvec.serial import SerialVecEnv
+from fastvec.sources import EnvSource, Wrapper, factories_of, is_source, registered_spec
 from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
+BACKENDS = ("auto", "native", "serial")
 # Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
 MAX_LANES = 2**31 - 1
 # A batch counts its steps in int64.
 MAX_STEPS = 2**63 - 1
 
 
+@overload
+def make(id: str, n: int = 1, *, backend: Literal["native"], **kwargs: Any) -> VecEnv: ...
+
+
+@overload
 def make(
+    id: EnvSource,
+    n: int = 1,
+    *,
+    backend: str = "auto",
+    autoreset_mode: str | AutoresetMode = "NextStep",
+    max_episode_steps: int | None = None,
+    copy: bool = True,
+    episode_stats: bool = False,
+    num_threads: int | None = None,
+    precision: str = "float64",
+    render_mode: str | None = None,
+    render_lanes: Sequence[int] | None = None,
+    wrappers: Sequence[Wrapper] | None = None,
+    **env_kwargs: Any,
+) -> VecEnv | OrdinaryVecEnv: ...
+
+
+def make(
+    id: EnvSource,
+    n: int = 1,
+    *,
+    backend: str = "auto",
+    autoreset_mode: str | AutoresetMode = "NextStep",
+    max_episode_steps: int | None = None,
+    copy: bool = True,
+    episode_stats: bool = False,
+    num_threads: int | None = None,
+    precision: str = "float64",
+    render_mode: str | None = None,
+    render_lanes: Sequence[int] | None = None,
+    wrappers: Sequence[Wrapper] | None = None,
+    **env_kwargs: Any,
+) -> VecEnv | OrdinaryVecEnv:
+    """Makes n lanes of an environment: natively where it has a kernel, else of ordinary Python envs.
+
+    Args:
+        id: a native id such as ``"CartPole-v1"`` (``fastvec envs`` lists them), any other id in Gymnasium's registry
+            (``"module:id"`` imports the module first), an ``EnvSpec``, a class or function that makes an ordinary env,
+            or a list of functions without arguments, one a lane, whose envs may differ in all but their spaces.
+        n: number of lanes (``num_envs``); a list says it itself.
+        backend: where lanes are stepped. ``"native"``: in C, for native ids. ``"serial"``: ordinary envs in this
+            process, one after the other. ``"auto"``: native for native ids, else serial.
+        autoreset_mode: what happens when an episode ends: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or a
+            ``gymnasium.vector.AutoresetMode``.
+        max_episode_steps: steps after which an episode is truncated: None for the id's own limit, -1 for none.
+        copy: True returns new arrays from every call. False returns the same arrays every time, overwritten by the next
+            call: faster for very large n, for code that never keeps them.
+        episode_stats: True adds ``info["episode"]`` with the returns ``r``, lengths ``l`` and seconds ``t`` of
+            episodes that end in a step, and the mask ``info["_episode"]``.
+        num_threads: native alone: how many threads a step may use; None for what FASTVEC_NUM_THREADS says, else 1. No
+            more are used than there are cores for this process, nor so many that a thread's part is too small to pay.
+            The results are the same for every number.
+        precision: native alone: ``"float64"`` for Gymnasium's bits; ``"float32"``, for envs that have it, computes in
+            float32, faster and nearly the same.
+        render_mode: ``"rgb_array"`` for an env whose ``render()`` gives a frame for every lane, drawn by Gymnasium's
+            own renderer; ``"ansi"`` for texts, where the env has them. Ordinary envs have every mode of their own.
+        render_lanes: native alone: the lanes to draw, for fewer than all; needed for more than 64.
+        wrappers: what each ordinary env is put in, the first innermost; a native id then goes to the serial backend,
+            with a warning.
+        **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
+
+    Returns:
+        The env, not yet reset: a :class:`fastvec.VecEnv` of native lanes, else an ``OrdinaryVecEnv``. Its ``backend``
+        says where lanes are stepped.
+
+    Raises:
+        gymnasium.error.NameNotFound: for an id that nobody knows; the message has the closest native ids.
+        TypeError: for a keyword that the env's constructor does not take, and for arguments of the wrong type.
+        ValueError: for arguments out of range.
+        gymnasium.error.DependencyNotInstalled: for ``render_mode="rgb_array"`` without pygame.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}: expected one of {', '.join(map(repr, BACKENDS))}")
+    native_only: dict[str, Any] = {"num_threads": num_threads, "precision": precision, "render_lanes": render_lanes}
+    if _goes_native(id, backend, wrappers):
+        return make_native(
+            id,  # type: ignore[arg-type]
+            n,
+            autoreset_mode=autoreset_mode,
+            max_episode_steps=max_episode_steps,
+            copy=copy,
+            episode_stats=episode_stats,
+            render_mode=render_mode,
+            **native_only,
+            **env_kwargs,
+        )
+    for name, value in native_only.items():
+        if value != inspect.signature(make).parameters[name].default:
+            raise ValueError(f"{name} is {value!r}: native lanes alone have that, and these are ordinary envs")
+    n = checked_count("num_envs (n)", n)
+    mode = checked_mode(autoreset_mode)
+    if render_mode is not None:
+        env_kwargs["render_mode"] = render_mode
+    if isinstance(id, str) and id.removeprefix("fastvec/") in registry.NATIVE_ENVS:
+        id = gymnasium.spec(registry.find(id).gymnasium_id)
+    factories, label = factories_of(id, n, checked_limit(max_episode_steps), wrappers or (), env_kwargs)
+    return SerialVecEnv(factories, mode, label, copy=copy, episode_stats=episode_stats)
+
+
+def _goes_native(source: Any, backend: str, wrappers: Sequence[Wrapper] | None) -> bool:
+    """Whether the lanes are native; raises for what neither they nor ordinary envs can be made of."""
+    is_native = isinstance(source, str) and source.removeprefix("fastvec/") in registry.NATIVE_ENVS
+    if backend == "native" or not is_source(source):
+        if isinstance(source, EnvSpec) or callable(source) or (isinstance(source, (list, tuple)) and is_source(source)):
+            raise ValueError(f"backend is 'native', and {source!r} is no id: an id has native lanes, or none has")
+        registry.find(source)
+        if wrappers:
+            raise ValueError("wrappers need ordinary envs, and backend is 'native': leave one of the two out")
+        return True
+    if is_native and backend == "auto":
+        if not wrappers:
+            return True
+        gymnasium.logger.warn(
+            f"make: wrappers need ordinary envs, so that {source} goes to the serial backend; vector wrappers around "
+            f"the whole env leave it native, and backend='serial' leaves this warning out"
+        )
+    if isinstance(source, str) and not is_native:
+        try:
+            registered_spec(source)
+        except gymnasium.error.NameNotFound as error:
+            try:
+                registry.find(source)
+            except gymnasium.error.NameNotFound as known:
+                raise gymnasium.error.NameNotFound(f"{error}; {known}") from None
+    return False
+
+
+def make_native(
     id: str,
     n: int = 1,
     *,
@@ -40,37 +177,7 @@ def make(
     render_lanes: Sequence[int] | None = None,
     **env_kwargs: Any,
 ) -> VecEnv:
-    """Makes n lanes of a native environment.
-
-    Args:
-        id: a native id such as ``"CartPole-v1"``; ``fastvec envs`` lists them.
-        n: number of lanes (``num_envs``).
-        autoreset_mode: what happens when an episode ends: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or a
-            ``gymnasium.vector.AutoresetMode``.
-        max_episode_steps: steps after which an episode is truncated: None for the id's own limit, -1 for none.
-        copy: True returns new arrays from every call. False returns the same arrays every time, overwritten by the next
-            call: faster for very large n, for code that never keeps them.
-        episode_stats: True adds ``info["episode"]`` with the returns ``r``, lengths ``l`` and seconds ``t`` of
-            episodes that end in a step, and the mask ``info["_episode"]``.
-        num_threads: how many threads a step may use; None for what FASTVEC_NUM_THREADS says, else 1. No more are used
-            than there are cores for this process, nor so many that a thread's part is too small to pay. The
-            results are the same for every number.
-        precision: ``"float64"`` for Gymnasium's bits; ``"float32"``, for envs that have it, computes in float32, faster
-            and nearly the same.
-        render_mode: ``"rgb_array"`` for an env whose ``render()`` gives a frame for every lane, drawn by Gymnasium's
-            own renderer; ``"ansi"`` for texts, where the env has them.
-        render_lanes: the lanes to draw, for fewer than all; needed for more than 64.
-        **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
-
-    Returns:
-        The env, not yet reset.
-
-    Raises:
-        gymnasium.error.NameNotFound: for an id that has no native env; the message has the closest ids.
-        TypeError: for a keyword that the env's constructor does not take, and for arguments of the wrong type.
-        ValueError: for arguments out of range.
-        gymnasium.error.DependencyNotInstalled: for ``render_mode="rgb_array"`` without pygame.
-    """
+    """Makes n native lanes, as :func:`make` does with ``backend="native"``; see there."""
     native = registry.find(id)
     n = checked_count("num_envs (n)", n)
     mode = checked_mode(autoreset_mode)

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 
 from fastvec import registry
-from fastvec.factory import make
+from fastvec.factory import make_native
 from fastvec.vec_env import VecEnv
 
 # What Gymnasium's ids had as vector_entry_point before register_vector_entry_points().
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Callable[..., VecEnv]:
 def _make_vec(id: str, num_envs: int = 1, render_mode: str | None = None, **kwargs: Any) -> VecEnv:
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
-    return make(id, num_envs, **kwargs)
+    return make_native(id, num_envs, **kwargs)
 
 
 def register_envs() -> None:

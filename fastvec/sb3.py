@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv as SB3VecEnv
 
 from fastvec import registry
 from fastvec._core import kernel_info
-from fastvec.factory import assemble, checked_count, make
+from fastvec.factory import assemble, checked_count, make_native
 from fastvec.rendering import MAX_FRAMES, has_pygame, offered_modes
 from fastvec.vec_env import RENDER_MODES, VecEnv
 
@@ -320,10 +320,10 @@ def _make_drawn(env_id: str, n: int, kwargs: dict[str, Any]) -> VecEnv:
     kwargs = {"autoreset_mode": "SameStep", "episode_stats": True, **kwargs}
     lanes = {"render_lanes": range(MAX_FRAMES)} if checked_count("n_envs", n) > MAX_FRAMES else {}
     if kwargs.get("render_mode") is not None:
-        return make(env_id, n, **{**lanes, **kwargs})
+        return make_native(env_id, n, **{**lanes, **kwargs})
     if "render_mode" not in kwargs and "rgb_array" in offered_modes(registry.find(env_id)) and has_pygame():
-        return make(env_id, n, render_mode="rgb_array", **{**lanes, **kwargs})
-    return make(env_id, n, **kwargs)
+        return make_native(env_id, n, render_mode="rgb_array", **{**lanes, **kwargs})
+    return make_native(env_id, n, **kwargs)
 
 
 def _lanes_of_factories(factories: Any, make_kwargs: dict[str, Any]) -> VecEnv:

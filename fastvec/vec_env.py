@@ -39,6 +39,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     Gymnasium's ``SyncVectorEnv`` for the same seeds and actions bit for bit.
 
     Attributes:
+        backend: where lanes are stepped: ``"native"``.
         num_envs: number of lanes.
         single_observation_space, single_action_space: the spaces of one lane, as Gymnasium's env has them.
         observation_space, action_space: those of all lanes.
@@ -46,6 +47,8 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             :func:`fastvec.make` takes.
         spec: an ``EnvSpec`` from which ``gymnasium.make_vec`` makes this env again.
     """
+
+    backend = "native"
 
     def __init__(
         self,

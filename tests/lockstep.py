@@ -37,15 +37,28 @@ class Difference:
 
 
 def _compare_final_obs(ours: dict[str, Any], theirs: dict[str, Any], where: str) -> None:
-    is_tuple = isinstance(ours["final_obs"], tuple)
-    parts = ours["final_obs"] if is_tuple else (ours["final_obs"],)
-    for part in parts:
-        assert isinstance(part, np.ndarray), f"{where}['final_obs'] is a {type(part).__name__}"
     for lane in np.flatnonzero(theirs["_final_obs"]):
-        expected = theirs["final_obs"][lane] if is_tuple else (theirs["final_obs"][lane],)
+        _compare_lane(ours["final_obs"], theirs["final_obs"][lane], lane, f"{where}['final_obs']")
+
+
+def _compare_lane(batch: Any, single: Any, lane: int, where: str) -> None:
+    """Compares one lane's row of a batched observation with a single env's observation."""
+    if isinstance(single, dict):
+        assert isinstance(batch, dict), f"{where} is a {type(batch).__name__}"
+        assert batch.keys() == single.keys(), f"{where}: keys {list(batch)}, expected {list(single)}"
+        for key in single:
+            _compare_lane(batch[key], single[key], lane, f"{where}[{key!r}]")
+    elif isinstance(single, tuple):
+        assert isinstance(batch, tuple), f"{where} is a {type(batch).__name__}"
+        for i, (part, item) in enumerate(zip(batch, single, strict=True)):
+            _compare_lane(part, item, lane, f"{where}[{i}]")
+    elif isinstance(single, str):  # of a Text space, which has no array
+        assert_same_bits(batch[lane], single, f"{where}[{lane}]")
+    else:
+        assert isinstance(batch, np.ndarray), f"{where} is a {type(batch).__name__}"
         # A single env's Discrete observation is a Python int, and int64 in a batch.
-        expected = [np.int64(part) if isinstance(part, int) else part for part in expected]
-        assert_same_bits([part[lane] for part in parts], expected, f"{where}['final_obs'][{lane}]")
+        expected = np.int64(single) if isinstance(single, int) else single
+        assert_same_bits(batch[lane], expected, f"{where}[{lane}]")
 
 
 def _compare_prob(ours: dict[str, Any], theirs: dict[str, Any], where: str) -> None:
@@ -110,8 +123,9 @@ class Lockstep:
     def __post_init__(self) -> None:
         assert self.ours.num_envs == self.oracle.num_envs
         self.ended = np.zeros(self.ours.num_envs, np.bool_)
-        # What from_tables makes has no spec, and no state but the observation.
-        self.state_names = () if self.ours.spec is None else tuple(registry.find(self.ours.spec.id).state)
+        # What from_tables makes has no spec, and no state but the observation; of other envs nothing is known.
+        id = None if self.ours.spec is None else self.ours.spec.id.removeprefix("fastvec/")
+        self.state_names = tuple(registry.NATIVE_ENVS[id].state) if id in registry.NATIVE_ENVS else ()
         self.counts = dict.fromkeys(("steps", "resets", "terminated", "truncated", "both"), 0)
 
     def reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:

@@ -143,12 +143,19 @@ class ResultCheck:
                 if not self._see_infos(value, step, top=False):
                     return False
                 continue
-            for part in value if isinstance(value, tuple) else (value,):
+            for part in _parts(value):
                 size = len(part) if isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim) else None
                 if size != self.n:
                     expected = f"infos[{key!r}] to have a row for each of {self.n} lanes"
                     return self._refuse("infos", expected, _described(part), step)
         return True
+
+
+def _parts(value: Any) -> list[Any]:
+    """The parts of an info that is a tuple or dict of such, at any depth, as final_obs may be."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return [part for item in value for part in _parts(item)] if isinstance(value, tuple) else [value]
 
 
 def _is_array(value: Any, n: int) -> bool:

@@ -47,8 +47,15 @@ def info_of(infos: dict[str, Any], lane: int) -> dict[str, Any]:
 
 
 def row_of(value: Any, lane: int) -> Any:
-    """One lane's part of an info: of an array or a list, or of each in a tuple of arrays."""
-    return tuple(part[lane] for part in value) if isinstance(value, tuple) else value[lane]
+    """One lane's part of an info: of an array or a list, or of each in a tuple or dict of such."""
+    if isinstance(value, dict):
+        return {key: row_of(part, lane) for key, part in value.items()}
+    return tuple(row_of(part, lane) for part in value) if _is_container(value) else value[lane]
+
+
+def _is_container(value: Any) -> bool:
+    """Whether it is a tuple of batched parts, rather than of one object a lane."""
+    return isinstance(value, tuple) and all(isinstance(part, (np.ndarray, list, tuple, dict)) for part in value)
 
 
 def final_obs_rows(env: AnyVectorEnv, infos: dict[str, Any]) -> dict[int, Any]:
