@@ -38,12 +38,15 @@ setup(
             ],
             extra_compile_args=COMPILE_FLAGS,
         ),
-        Extension(
-            "fastvec._lanes",
-            ["fastvec/_lanes.pyx"],
-            include_dirs=[numpy.get_include()],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-            extra_compile_args=COMPILE_FLAGS,
+        *(
+            Extension(
+                f"fastvec.{name}",
+                [f"fastvec/{name}.pyx"],
+                include_dirs=[numpy.get_include()],
+                define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("_GNU_SOURCE", None)],
+                extra_compile_args=COMPILE_FLAGS,
+            )
+            for name in ("_lanes", "_bell")
         ),
     ]
 )

@@ -15,6 +15,7 @@ from fastvec.mdp import from_tables
 from fastvec.normalization import NormalizeObservation, NormalizeReward
 from fastvec.rollout_buffer import RolloutBuffer
 from fastvec.vec_env import VecEnv
+from fastvec.worker_error import WorkerError
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ __all__ = [
     "NormalizeReward",
     "RolloutBuffer",
     "VecEnv",
+    "WorkerError",
     "evaluate",
     "from_tables",
     "gae",

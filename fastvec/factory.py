@@ -17,13 +17,14 @@ from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
 from fastvec.ordinary import OrdinaryVecEnv
+from fastvec.process import ProcessVecEnv
 from fastvec.rendering import RenderedVecEnv, checked_render_lanes
 from fastvec.serial import SerialVecEnv
 from fastvec.sources import EnvSource, Wrapper, factories_of, is_source, registered_spec
 from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
-BACKENDS = ("auto", "native", "serial")
+BACKENDS = ("auto", "native", "serial", "process")
 # Lanes are counted in int64 in C; a count beyond this is a slip, not a wish.
 MAX_LANES = 2**31 - 1
 # A batch counts its steps in int64.
@@ -49,6 +50,10 @@ def make(
     render_mode: str | None = None,
     render_lanes: Sequence[int] | None = None,
     wrappers: Sequence[Wrapper] | None = None,
+    num_workers: int | None = None,
+    context: str | None = None,
+    shared_memory: bool = True,
+    step_timeout: float | None = None,
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv: ...
 
@@ -67,6 +72,10 @@ def make(
     render_mode: str | None = None,
     render_lanes: Sequence[int] | None = None,
     wrappers: Sequence[Wrapper] | None = None,
+    num_workers: int | None = None,
+    context: str | None = None,
+    shared_memory: bool = True,
+    step_timeout: float | None = None,
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv:
     """Makes n lanes of an environment: natively where it has a kernel, else of ordinary Python envs.
@@ -77,7 +86,8 @@ def make(
             or a list of functions without arguments, one a lane, whose envs may differ in all but their spaces.
         n: number of lanes (``num_envs``); a list says it itself.
         backend: where lanes are stepped. ``"native"``: in C, for native ids. ``"serial"``: ordinary envs in this
-            process, one after the other. ``"auto"``: native for native ids, else serial.
+            process, one after the other. ``"process"``: ordinary envs in worker processes. ``"auto"``: native for
+            native ids, else serial.
         autoreset_mode: what happens when an episode ends: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or a
             ``gymnasium.vector.AutoresetMode``.
         max_episode_steps: steps after which an episode is truncated: None for the id's own limit, -1 for none.
@@ -95,6 +105,13 @@ def make(
         render_lanes: native alone: the lanes to draw, for fewer than all; needed for more than 64.
         wrappers: what each ordinary env is put in, the first innermost; a native id then goes to the serial backend,
             with a warning.
+        num_workers: process alone: the number of worker processes, each with a run of lanes; None for the cores that
+            this process may use. There are no more than lanes.
+        context: process alone: how workers are started, ``"forkserver"`` (the default where it exists), ``"spawn"`` or
+            ``"fork"``.
+        shared_memory: process alone: False sends observations and actions through pipes, which is slower.
+        step_timeout: process alone: seconds after which a worker that has not finished a call is killed, and the call
+            raises; None for no limit.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:
@@ -110,7 +127,14 @@ def make(
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}: expected one of {', '.join(map(repr, BACKENDS))}")
     native_only: dict[str, Any] = {"num_threads": num_threads, "precision": precision, "render_lanes": render_lanes}
+    process_only: dict[str, Any] = {
+        "num_workers": num_workers,
+        "context": context,
+        "shared_memory": shared_memory,
+        "step_timeout": step_timeout,
+    }
     if _goes_native(id, backend, wrappers):
+        _refuse_others("process", **process_only)
         return make_native(
             id,  # type: ignore[arg-type]
             n,
@@ -122,9 +146,7 @@ def make(
             **native_only,
             **env_kwargs,
         )
-    for name, value in native_only.items():
-        if value != inspect.signature(make).parameters[name].default:
-            raise ValueError(f"{name} is {value!r}: native lanes alone have that, and these are ordinary envs")
+    _refuse_others("native", **native_only)
     n = checked_count("num_envs (n)", n)
     mode = checked_mode(autoreset_mode)
     if render_mode is not None:
@@ -132,7 +154,38 @@ def make(
     if isinstance(id, str) and id.removeprefix("fastvec/") in registry.NATIVE_ENVS:
         id = gymnasium.spec(registry.find(id).gymnasium_id)
     factories, label = factories_of(id, n, checked_limit(max_episode_steps), wrappers or (), env_kwargs)
+    if backend == "process":
+        return ProcessVecEnv(
+            factories,
+            mode,
+            label,
+            copy=copy,
+            episode_stats=episode_stats,
+            num_workers=None if num_workers is None else checked_count("num_workers", num_workers),
+            context=context,
+            shared_memory=shared_memory,
+            step_timeout=_checked_timeout(step_timeout),
+        )
+    _refuse_others("process", **process_only)
     return SerialVecEnv(factories, mode, label, copy=copy, episode_stats=episode_stats)
+
+
+def _refuse_others(backend: str, **options: Any) -> None:
+    """Refuses options that only another backend has."""
+    for name, value in options.items():
+        if value != inspect.signature(make).parameters[name].default:
+            raise ValueError(f"{name} is {value!r}: the {backend} backend alone has that, and this is another")
+
+
+def _checked_timeout(step_timeout: Any) -> float | None:
+    """The argument step_timeout: None or seconds above zero."""
+    if step_timeout is None:
+        return None
+    if isinstance(step_timeout, bool) or not isinstance(step_timeout, (int, float)):
+        raise TypeError(f"step_timeout is {step_timeout!r}, {type(step_timeout).__name__}: expected seconds or None")
+    if not step_timeout > 0:
+        raise ValueError(f"step_timeout is {step_timeout}: expected seconds above zero, or None for no limit")
+    return float(step_timeout)
 
 
 def _goes_native(source: Any, backend: str, wrappers: Sequence[Wrapper] | None) -> bool:

@@ -160,9 +160,10 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             infos, errors = self._reset_lanes(seeds, mask, own)
             self._started = True
             self._ledger.begin(mask)
+            results = self._shown(self._observations), merge_infos(n, infos) if infos else {}
             if errors:
-                raise self._told(errors, "reset")
-            return self._shown(self._observations), merge_infos(n, infos) if infos else {}
+                raise self._told(errors, "reset", results)
+            return results
         finally:
             self._running = None
 
@@ -192,18 +193,19 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 raise ResetNeeded("step: call reset first")
             arrays = self._actions.arrays(actions)
             ledger = self._ledger
-            ledger.require_ready()
+            self._require_ready()
             infos, finals, errors = self._step_lanes(arrays)
             ended, episode = ledger.settle()
-            if errors:
-                raise self._told(errors, "step")
             info = merge_infos(self.num_envs, infos) if infos else {}
             if ended:
                 self._tell_of_ends(info, finals, episode)
             flags = ledger.rewards, ledger.terminations, ledger.truncations
             if self._copy:
                 flags = flags[0].copy(), flags[1].copy(), flags[2].copy()
-            return (self._shown(self._observations), *flags, info)
+            results = (self._shown(self._observations), *flags, info)
+            if errors:
+                raise self._told(errors, "step", results)
+            return results
         finally:
             self._running = None
 
@@ -242,8 +244,18 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         values = [part.copy() for part in parts] if self._copy else parts
         return value_of(self.single_observation_space, iter(values))
 
-    def _told(self, errors: Errors, call: str) -> Exception:
-        """What the first of the lanes raised, with a note of where."""
+    def _require_ready(self) -> None:
+        """Raises if a lane can make no step."""
+        self._ledger.require_ready()
+
+    def _told(self, errors: Errors, call: str, results: Any) -> Exception:
+        """What is raised for what lanes raised in a call: what the first of them did, with a note of where.
+
+        Args:
+            errors: (lane, exception).
+            call: the name of the call.
+            results: what it would have returned, right in the other lanes; None if it returns nothing.
+        """
         lane, error = errors[0]
         also = f", and so did {', '.join(str(other) for other, _ in errors[1:])}" if errors[1:] else ""
         note = (

@@ -79,4 +79,4 @@ class SerialVecEnv(OrdinaryVecEnv):
         errors = self._lanes.close()
         self.closed = True
         if errors:
-            raise self._told(errors, "close")
+            raise self._told(errors, "close", None)

@@ -141,6 +141,8 @@ class LaneEnv(gym.Env):
         self.lane, self.length, self.trouble, self.at = lane, length, trouble, at
         self.render_mode = render_mode
         self.count, self.total, self.was_closed = 0, 0, False
+        if trouble == "init":
+            raise OSError("no env")
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -167,6 +169,8 @@ class LaneEnv(gym.Env):
         return os.getpid()
 
     def close(self):
+        if self.trouble == "close":
+            time.sleep(60)
         self.was_closed = True
 
 
@@ -190,5 +194,7 @@ def make_trouble(kind):
         os._exit(3)
     if kind == "sleep":
         time.sleep(60)
+    if kind == "nap":
+        time.sleep(1)
     if kind == "interrupt":
         raise KeyboardInterrupt

@@ -36,7 +36,7 @@ SOURCES = {
 }
 
 
-@pytest.fixture(params=["serial"])
+@pytest.fixture(params=["serial", "process"])
 def backend(request):
     return request.param
 
@@ -545,7 +545,7 @@ def test_an_error_of_a_factory_names_its_lane_and_closes_the_others():
 def test_envs_that_do_not_go_together_are_refused(backend):
     with pytest.raises(ValueError, match=r"lane 1.*observation_space"):
         fastvec.make([LaneEnv, OneArrayEnv], backend=backend)
-    with pytest.raises(TypeError, match=r"lane 0.*int.*gymnasium\.Env"):
+    with pytest.raises((TypeError, fastvec.WorkerError), match=r"lane 0.*int.*gymnasium\.Env"):
         fastvec.make([int], backend=backend)
 
 

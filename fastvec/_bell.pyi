@@ -1,0 +1,16 @@
+"""Types of the compiled module: what _bell.pyx shows to Python, and there is documented. stubtest keeps it in step."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+WORDS: Final[int]
+
+_Words = npt.NDArray[np.int32]
+
+def expect(words: _Words, count: int) -> None: ...
+def command(words: _Words, worker: int, kind: int) -> None: ...
+def wait_for_command(words: _Words, worker: int, done: int, spins: int, seconds: float) -> bool: ...
+def finish(words: _Words, worker: int, has_reply: bool) -> None: ...
+def wait_for_events(words: _Words, spins: int, seconds: float) -> bool: ...

@@ -1,0 +1,140 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=True
+"""Bells: how the process backend and its workers wake each other, through words in memory that they share.
+
+A process that waits sleeps in the kernel (a futex; outside of Linux it looks again and again), after a while of spinning
+where it has a core to itself. The words are an int32 array (1 + workers, 16), a cache line a row:
+
+    row 0      [0] events: how often a worker has finished    [1] the number of events that wakes the parent
+    row 1 + w  [0] commands given to worker w                 [1] the last one
+               [2] commands that it has finished              [3] whether a reply to the last is in the pipe
+"""
+
+from libc.stdint cimport int32_t
+
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <time.h>
+    #if defined(__linux__)
+    #include <linux/futex.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    #endif
+    #if defined(__x86_64__) || defined(__i386__)
+    #define FV_PAUSE() __builtin_ia32_pause()
+    #else
+    #define FV_PAUSE() ((void)0)
+    #endif
+
+    static int32_t fv_load(const int32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+    static void fv_store(int32_t *word, int32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+    static int32_t fv_increment(int32_t *word) { return __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL); }
+    static void fv_pause(void) { FV_PAUSE(); }
+
+    /* Sleeps until woken, for at most so long, unless the word has another value already. */
+    static void fv_sleep_on(int32_t *word, int32_t value, double seconds) {
+        struct timespec time;
+        time.tv_sec = (time_t)seconds;
+        time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+    #if defined(__linux__)
+        syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0);
+    #else
+        if (seconds > 50e-6) { time.tv_sec = 0; time.tv_nsec = 50000; }
+        if (fv_load(word) == value) nanosleep(&time, NULL);
+    #endif
+    }
+
+    static void fv_wake(int32_t *word) {
+    #if defined(__linux__)
+        syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+    #endif
+    }
+
+    static double fv_now(void) {
+        struct timespec time;
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    }
+    """
+    int32_t fv_load(const int32_t *word) noexcept nogil
+    void fv_store(int32_t *word, int32_t value) noexcept nogil
+    int32_t fv_increment(int32_t *word) noexcept nogil
+    void fv_pause() noexcept nogil
+    void fv_sleep_on(int32_t *word, int32_t value, double seconds) noexcept nogil
+    void fv_wake(int32_t *word) noexcept nogil
+    double fv_now() noexcept nogil
+
+WORDS = 16  # of a row
+
+
+cdef inline int32_t *_row(cnp.ndarray words, Py_ssize_t row) noexcept:
+    return <int32_t *>cnp.PyArray_DATA(words) + row * 16
+
+
+def expect(cnp.ndarray words not None, int32_t count):
+    """The parent is to be woken when workers have finished so often more than now."""
+    cdef int32_t *own = _row(words, 0)
+    fv_store(own + 1, fv_load(own) + count)
+
+
+def command(cnp.ndarray words not None, Py_ssize_t worker, int32_t kind):
+    """Gives a worker a command."""
+    cdef int32_t *row = _row(words, 1 + worker)
+    row[1] = kind
+    row[3] = 0
+    fv_increment(row)
+    fv_wake(row)
+
+
+def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, int32_t spins, double seconds):
+    """Waits until a worker has more than ``done`` commands, for at most so long; returns whether it has."""
+    cdef int32_t *row = _row(words, 1 + worker)
+    cdef double end
+    cdef int32_t i
+    cdef bint there = fv_load(row) != done
+    with nogil:
+        for i in range(spins):
+            if there:
+                break
+            fv_pause()
+            there = fv_load(row) != done
+        if not there:
+            end = fv_now() + seconds
+            while fv_load(row) == done and fv_now() < end:
+                fv_sleep_on(row, done, end - fv_now() if end > fv_now() else 0.0)
+            there = fv_load(row) != done
+    return there
+
+
+def finish(cnp.ndarray words not None, Py_ssize_t worker, bint has_reply):
+    """Says that a worker has finished its command; a reply, if any, comes through the pipe after this."""
+    cdef int32_t *row = _row(words, 1 + worker)
+    cdef int32_t *parent = _row(words, 0)
+    row[3] = has_reply
+    fv_store(row + 2, fv_load(row))
+    if fv_increment(parent) - fv_load(parent + 1) >= 0:
+        fv_wake(parent)
+
+
+def wait_for_events(cnp.ndarray words not None, int32_t spins, double seconds):
+    """Waits for what the parent expects, for at most so long or until a signal; returns whether it has come."""
+    cdef int32_t *own = _row(words, 0)
+    cdef int32_t seen = fv_load(own), wanted = fv_load(own + 1), i
+    cdef double end
+    with nogil:
+        for i in range(spins):
+            if seen - wanted >= 0:
+                break
+            fv_pause()
+            seen = fv_load(own)
+        end = fv_now() + seconds
+        while seen - wanted < 0 and fv_now() < end:
+            fv_sleep_on(own, seen, end - fv_now() if end > fv_now() else 0.0)
+            if fv_load(own) == seen:
+                break  # time is over, or a signal came, which Python must see
+            seen = fv_load(own)
+    return seen - wanted >= 0

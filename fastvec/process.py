@@ -1,0 +1,318 @@
+"""ProcessVecEnv: ordinary Python envs in worker processes, stepped at the same time on several cores."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
+
+from fastvec._lanes import FAILED
+from fastvec._worker import REQUEST, STEP, Reply, Room
+from fastvec.machine import usable_cores
+from fastvec.notes import add_note
+from fastvec.ordinary import Errors, Infos, OrdinaryVecEnv
+from fastvec.parcels import Raised, pack_code
+from fastvec.parts import parts_of
+from fastvec.shared_arrays import SharedArrays
+from fastvec.worker_error import WorkerError
+from fastvec.worker_pool import Lost, WorkerPool, span
+
+# How often to look for an event before sleeping, where there is a core for everyone: some 50 microseconds.
+SPINS = 2000
+
+
+@dataclass
+class _Failure(Exception):
+    """Why a lane has no result: what its env raised, or what became of its worker."""
+
+    worker: int
+    raised: Raised | None
+    lost: Lost | None
+
+
+class ProcessVecEnv(OrdinaryVecEnv):
+    """Ordinary Python envs in worker processes. Made by :func:`fastvec.make`.
+
+    Attributes:
+        num_workers: number of worker processes; each has a run of lanes.
+    """
+
+    backend = "process"
+
+    def __init__(
+        self,
+        factories: Sequence[Callable[[], gymnasium.Env[Any, Any]]],
+        autoreset_mode: AutoresetMode,
+        label: str,
+        *,
+        copy: bool = True,
+        episode_stats: bool = False,
+        num_workers: int | None = None,
+        context: str | None = None,
+        shared_memory: bool = True,
+        step_timeout: float | None = None,
+    ) -> None:
+        """Starts the workers, which make an env with each factory; see :func:`fastvec.make`.
+
+        Raises:
+            WorkerError: if an env cannot be made, or a worker ends before.
+            TypeError: if the factories cannot be sent to workers.
+            ValueError: for envs with different spaces, and for arguments out of range.
+            MemoryError: if there is too little memory to share.
+        """
+        n = len(factories)
+        cores = usable_cores()
+        self.num_workers = min(n, cores if num_workers is None else num_workers)
+        self._step_timeout = step_timeout
+        self._owner = os.getpid()
+        self._interrupted = False
+        bounds = [n * worker // self.num_workers for worker in range(self.num_workers + 1)]
+        lanes = [range(start, stop) for start, stop in itertools.pairwise(bounds)]
+        self._pool = WorkerPool(factories, lanes, autoreset_mode.value, label, _checked_context(context))
+        try:
+            self._open(autoreset_mode, label, n, bool(copy), bool(episode_stats), bool(shared_memory), cores)
+        except BaseException:
+            self._pool.close(terminate=True)
+            raise
+
+    def _open(
+        self,
+        autoreset_mode: AutoresetMode,
+        label: str,
+        n: int,
+        copy: bool,
+        episode_stats: bool,
+        shared_memory: bool,
+        cores: int,
+    ) -> None:
+        """Checks that the workers' envs go together, and makes the memory for them."""
+        facts = self._pool.facts[0]
+        for lanes, other in zip(self._pool.lanes, self._pool.facts, strict=True):
+            for name in ("observation_space", "action_space"):
+                if getattr(other, name) != getattr(facts, name):
+                    raise ValueError(
+                        f"lane {lanes.start} has the {name} {getattr(other, name)}, and lane 0 {getattr(facts, name)}: "
+                        f"lanes share one"
+                    )
+        observations: list[tuple[tuple[int, ...], np.dtype[Any] | None]] = [
+            ((n, *part.shape), part.dtype) for part in parts_of(facts.observation_space)
+        ]
+        counts = [((n,), np.dtype(dtype)) for dtype in (np.float64, np.bool_, np.bool_, np.uint8)]
+        mine = [*observations, *observations, *counts]
+        words = ((1 + self.num_workers, 16), np.dtype(np.int32))
+        action_parts = parts_of(facts.action_space)
+        self._actions_shared = shared_memory and all(part.dtype is not None for part in action_parts)
+        plan: list[tuple[tuple[int, ...], np.dtype[Any]]] = [words]
+        if shared_memory:
+            plan += [(shape, dtype) for shape, dtype in mine if dtype is not None]
+        if self._actions_shared:
+            for part in action_parts:
+                assert part.dtype is not None
+                plan.append(((n, *part.shape), part.dtype))
+                # Float actions may be float64 whatever the space says.
+                plan.append(((n, *part.shape) if part.dtype.kind == "f" else (0,), np.dtype(np.float64)))
+            plan.append(((len(action_parts),), np.dtype(np.int32)))
+        memory = SharedArrays(plan)
+        try:
+            arrays = iter(memory.arrays)
+            shared_words = next(arrays)
+            super().__init__(
+                facts,
+                n,
+                autoreset_mode,
+                label,
+                copy=copy,
+                episode_stats=episode_stats,
+                allocate=(lambda shape, dtype: next(arrays)) if shared_memory else np.zeros,
+            )
+            self._action_arrays = list(arrays)
+            self._unshared = [
+                [part for part in parts if not shared_memory or isinstance(part, list)]
+                for parts in (self._observations, self._final)
+            ]
+            ledger = self._ledger
+            self._counts = [ledger.rewards, ledger.terminations, ledger.truncations, ledger.status]
+            spins = SPINS if self.num_workers < cores else 0
+            self._pool.open(Room(plan, mine, shared_memory, spins), memory.file, shared_words)
+        finally:
+            memory.close_file()
+
+    def __reduce__(self) -> Any:
+        """Refuses: the envs are in processes of their own.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"{self!r} cannot be copied or pickled, as its envs are in processes; backend='serial' can")
+
+    def _enter(self, call: str) -> None:
+        if self._owner != os.getpid():
+            raise RuntimeError(
+                f"{call}: this {self.label} env belongs to process {self._owner}, and this is a fork of it; "
+                f"make a new env"
+            )
+        super()._enter(call)
+
+    def _require_ready(self) -> None:
+        self._require_workers()
+        if self._interrupted:
+            raise ResetNeeded("step: the call before was interrupted; reset all lanes")
+        super()._require_ready()
+
+    def _require_workers(self) -> None:
+        for worker, lost in enumerate(self._pool.lost):
+            if lost is not None:
+                lanes = self._pool.lanes[worker]
+                raise WorkerError(
+                    f"worker {worker} ({span(lanes)}) {lost.how} in a call before: close this env, and make a new one",
+                    worker,
+                    tuple(lanes),
+                )
+
+    def _reset_lanes(
+        self, seeds: list[int | None], mask: npt.NDArray[np.bool_] | None, options: dict[str, Any] | None
+    ) -> tuple[Infos, Errors]:
+        self._require_workers()
+        if self._interrupted and mask is not None:
+            raise ResetNeeded("reset with a reset_mask: the call before was interrupted; reset all lanes")
+        requests = []
+        for lanes in self._pool.lanes:
+            part = slice(lanes.start, lanes.stop)
+            own_mask = None if mask is None else mask[part].copy()
+            requests.append(pack_code(("reset", (seeds[part], own_mask, options)), "options"))
+        infos, _, errors = self._take(self._run(REQUEST, requests))
+        self._interrupted = False
+        return infos, errors
+
+    def _step_lanes(self, actions: list[Any]) -> tuple[Infos, Infos, Errors]:
+        if self._actions_shared:
+            kinds = self._action_arrays[-1]
+            for part, array in enumerate(actions):
+                kind = 0 if array.dtype == self._action_arrays[2 * part].dtype else 1
+                kinds[part] = kind
+                self._action_arrays[2 * part + kind][...] = array
+            return self._take(self._run(STEP, None))
+        requests = []
+        for lanes in self._pool.lanes:
+            requests.append(pack_code(("step", ([array[lanes.start : lanes.stop] for array in actions],)), "actions"))
+        return self._take(self._run(REQUEST, requests))
+
+    def _run(self, kind: int, requests: list[bytes] | None) -> list[Any]:
+        try:
+            return self._pool.run(kind, requests, self._step_timeout)
+        except BaseException:  # Ctrl-C: some lanes have moved, and some will yet
+            self._interrupted = True
+            raise
+
+    def _take(self, replies: list[Any]) -> tuple[Infos, Infos, Errors]:
+        """Takes what workers replied to a step or reset to its places."""
+        infos: Infos = []
+        finals: Infos = []
+        errors: Errors = []
+        for worker, reply in enumerate(replies):
+            if reply is None:
+                continue
+            lanes = self._pool.lanes[worker]
+            rows = slice(lanes.start, lanes.stop)
+            if not isinstance(reply, Reply):
+                raised, lost = (reply, None) if isinstance(reply, Raised) else (None, reply)
+                self._ledger.status[rows] = FAILED
+                for array in self._counts[:3]:
+                    array[rows] = 0
+                errors += [(lane, _Failure(worker, raised, lost)) for lane in lanes]
+                continue
+            infos += reply.infos
+            finals += reply.finals
+            errors += [(lane, _Failure(worker, raised, None)) for lane, raised in reply.errors]
+            for parts, values in zip(self._unshared, (reply.observations, reply.final), strict=True):
+                for part, value in zip(parts, values, strict=True):
+                    part[rows] = value
+            for array, value in zip(self._counts if reply.arrays else (), reply.arrays, strict=True):
+                array[rows] = value
+        return infos, finals, errors
+
+    def _told(self, errors: Errors, call: str, results: Any) -> Exception:
+        lane, failure = errors[0]
+        assert isinstance(failure, _Failure)
+        worker, lanes = failure.worker, self._pool.lanes[failure.worker]
+        others = sorted({other for other, _ in errors} - set(lanes))
+        also = f" (and lanes {', '.join(map(str, others))} failed too)" if others else ""
+        if failure.lost is not None:
+            message = f"worker {worker} ({span(lanes)}) {failure.lost.how} in {call}{also}"
+            concerned: tuple[int, ...] = tuple(lanes)
+        else:
+            assert failure.raised is not None
+            concerned = tuple(other for other, each in errors if each.worker == worker)  # type: ignore[attr-defined]
+            message = (
+                f"lane {lane} (worker {worker}, {span(lanes)}) raised in {call}{also}: {failure.raised.text}. The "
+                f"other lanes have moved; before the next step reset all, or these by "
+                f"options={{'reset_mask': env.failed}}\n\n"
+                f"{failure.raised.trace}"
+            )
+        error = WorkerError(message, worker, concerned)
+        error.results = results
+        if results is not None:
+            error.valid = ~self.failed
+        error.__cause__ = None if failure.raised is None else failure.raised.exception()
+        return error
+
+    def _ask_lanes(self, method: str, *args: Any) -> list[Any]:
+        self._require_workers()
+        request = pack_code((method, args), f"{method} with {args}")
+        return [value for part in self._answers(method, [request] * self.num_workers) for value in part]
+
+    def _set_in_lanes(self, name: str, values: list[Any]) -> None:
+        self._require_workers()
+        parts = (values[lanes.start : lanes.stop] for lanes in self._pool.lanes)
+        for _ in self._answers("set_attr", [pack_code(("set_attr", (name, part)), name) for part in parts]):
+            pass
+
+    def _answers(self, method: str, requests: list[bytes]) -> Iterator[Any]:
+        """What workers answer to a call that is no step or reset; an exception is raised here as it was there."""
+        for worker, reply in enumerate(self._run(REQUEST, requests)):
+            lanes = self._pool.lanes[worker]
+            if isinstance(reply, Lost):
+                raise WorkerError(f"worker {worker} ({span(lanes)}) {reply.how} in {method}", worker, tuple(lanes))
+            if isinstance(reply, Raised):
+                error = reply.exception()
+                if error is None:
+                    error = WorkerError(f"worker {worker} ({span(lanes)}): {reply.text}", worker, tuple(lanes))
+                add_note(error, f"raised in worker {worker} ({span(lanes)}):\n{reply.trace}")
+                raise error
+            yield reply
+
+    def close_extras(self, timeout: float | None = None, terminate: bool = False, **kwargs: Any) -> None:
+        """Closes all envs and ends the workers; called by ``close``.
+
+        Args:
+            timeout: seconds that envs may take to close; those that take longer are killed. None for 5.
+            terminate: whether to kill the workers at once, without closing their envs.
+            **kwargs: as wrappers pass them on; ignored.
+
+        Raises:
+            Exception: what an env raised in its ``close``, when all workers have ended.
+        """
+        replies = self._pool.close(timeout, terminate)
+        self.closed = True
+        for worker, reply in enumerate(replies):
+            for lane, raised in reply if isinstance(reply, list) else ():
+                raise self._told([(lane, _Failure(worker, raised, None))], "close", None)
+
+
+def _checked_context(context: str | None) -> str:
+    """The start method: what was asked for, else forkserver where there is one."""
+    offered = multiprocessing.get_all_start_methods()
+    if context is None:
+        return "forkserver" if "forkserver" in offered else "spawn"
+    if context not in offered:
+        raise ValueError(f"context is {context!r}: expected one of {', '.join(map(repr, offered))}")
+    return context

@@ -1,0 +1,290 @@
+"""The worker processes of one env: starting them, giving them commands, noticing when they end, and ending them."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing import forkserver, reduction, util
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastvec import _bell, _worker
+from fastvec._worker import REQUEST, Room
+from fastvec.ordinary import LaneFacts
+from fastvec.parcels import Raised, pack, pack_code, unpack
+from fastvec.worker_error import WorkerError
+
+# How often the parent looks whether workers that it waits for are still there, in seconds.
+PATIENCE = 0.1
+# How long workers have to close their envs, if nobody says otherwise, in seconds.
+CLOSE_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What is there in place of the reply of a worker that has ended.
+
+    Attributes:
+        how: the end of a sentence that begins with the worker.
+    """
+
+    how: str
+
+
+def span(lanes: range) -> str:
+    """Lanes for a message."""
+    return f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {lanes[0]}..{lanes[-1]}"
+
+
+class WorkerPool:
+    """Workers, each with the envs of some lanes.
+
+    Attributes:
+        lanes: those of each worker.
+        facts: what each worker's envs are.
+        lost: how each worker was lost; None while it is there.
+    """
+
+    def __init__(
+        self,
+        factories: Sequence[Callable[[], Any]],
+        lanes: list[range],
+        mode: str,
+        label: str,
+        context: str,
+    ) -> None:
+        """Starts a worker for each range of lanes, and waits until all have made their envs.
+
+        Raises:
+            WorkerError: if a worker ends before, or an env cannot be made.
+            TypeError: if the factories cannot be sent to workers.
+        """
+        self.lanes = lanes
+        self.lost: list[Lost | None] = [None] * len(lanes)
+        self._outstanding: list[int] = []
+        self._words: npt.NDArray[np.int32] = np.zeros((1 + len(lanes), _bell.WORDS), np.int32)
+        self._spins = 0
+        self._owner = os.getpid()
+        own = [factories[part.start : part.stop] for part in lanes]
+        by_fork = context == "fork"
+        packed = [b"" if by_fork else pack_code(list(part), f"what makes the envs of {label}") for part in own]
+        self._processes: list[Any] = []
+        self._connections: list[Connection] = []
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        # Workers end when this end of the pipe closes, at the latest with this process.
+        self._life = theirs
+        self._end = util.Finalize(
+            self, _end, args=(self._processes, self._connections, theirs, os.getpid()), exitpriority=100
+        )
+        try:
+            for worker, part in enumerate(own):
+                self._start(multiprocessing.get_context(context), ours, worker, part if by_fork else None)
+            ours.close()
+            for worker, connection in enumerate(self._connections):
+                first = lanes[worker].start
+                with contextlib.suppress(OSError):  # it has ended already; which is noticed next
+                    connection.send_bytes(pack((worker, first, mode, label, packed[worker])))
+            self.facts: list[LaneFacts] = [self._begun(worker, context) for worker in range(len(lanes))]
+        except BaseException:
+            self._end()
+            raise
+
+    def _start(self, context: Any, life: Connection, worker: int, factories: Any) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        inherited = [*self._connections, ours, self._life] if factories is not None else []
+        process = context.Process(
+            target=_worker.main, args=(theirs, life, inherited, factories), daemon=True, name=f"fastvec-worker-{worker}"
+        )
+        if context.get_start_method() == "forkserver":
+            _use_forkserver()
+        # A worker must not die of Ctrl-C before it can say that it ignores it; it begins with what is blocked here.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._processes.append(process)
+        self._connections.append(ours)
+        theirs.close()
+
+    def _begun(self, worker: int, context: str) -> Any:
+        """What a worker says while it begins.
+
+        Raises:
+            WorkerError: if it raised or ended.
+        """
+        connection, process = self._connections[worker], self._processes[worker]
+        lanes = self.lanes[worker]
+        ready = wait([connection, process.sentinel])
+        try:
+            if connection not in ready:
+                raise EOFError
+            said = unpack(connection.recv_bytes())
+        except (EOFError, ConnectionError):
+            process.join(CLOSE_TIMEOUT)
+            hint = (
+                ""
+                if context == "fork"
+                else f". Under {context!r} workers import the main script: what makes an env in it must stand below "
+                f"`if __name__ == '__main__':`"
+            )
+            raise WorkerError(
+                f"worker {worker} ({span(lanes)}) {_how_ended(process.exitcode)} before its envs were made{hint}",
+                worker,
+                tuple(lanes),
+            ) from None
+        if isinstance(said, Raised):
+            raise WorkerError(
+                f"worker {worker} ({span(lanes)}) could not make its envs: {said.text}\n\n{said.trace}",
+                worker,
+                tuple(lanes),
+            ) from said.exception()
+        return said
+
+    def open(self, room: Room, file: int, words: npt.NDArray[np.int32]) -> None:
+        """Tells workers where results and actions go: in this file, the words of the bells too."""
+        self._words, self._spins = words, room.spins
+        for connection, process in zip(self._connections, self._processes, strict=True):
+            connection.send_bytes(pack(room))
+            reduction.send_handle(connection, file, process.pid)
+        for worker in range(len(self.lanes)):
+            self._begun(worker, "fork")
+
+    def run(self, kind: int, requests: Sequence[bytes] | None = None, timeout: float | None = None) -> list[Any]:
+        """Gives all workers a command, and waits until all have finished.
+
+        Args:
+            kind: the command.
+            requests: what each worker gets through its pipe.
+            timeout: seconds, after which workers that have not finished are killed; None for no limit.
+
+        Returns:
+            The reply of each worker, None if it has none, a Raised or a Lost.
+        """
+        if self._outstanding:  # of a call that was interrupted
+            self._wait(timeout)
+            self._replies()
+        self._outstanding = [worker for worker, lost in enumerate(self.lost) if lost is None]
+        _bell.expect(self._words, len(self._outstanding))
+        for worker in self._outstanding:
+            _bell.command(self._words, worker, kind)
+        if requests is not None:
+            for worker in self._outstanding:
+                with contextlib.suppress(OSError):  # it has ended; which is noticed next
+                    self._connections[worker].send_bytes(requests[worker])
+        self._wait(timeout)
+        return self._replies()
+
+    def _wait(self, timeout: float | None) -> None:
+        """Waits until the workers that have a command have finished it or are lost."""
+        if _bell.wait_for_events(self._words, self._spins, PATIENCE if timeout is None else min(PATIENCE, timeout)):
+            return
+        end = None if timeout is None else time.monotonic() + timeout - PATIENCE
+        while True:
+            busy = [worker for worker in self._outstanding if self.lost[worker] is None and not self._finished(worker)]
+            for worker in busy:
+                if not self._processes[worker].is_alive() and not self._finished(worker):
+                    self._lose(worker, _how_ended(self._processes[worker].exitcode))
+                elif end is not None and time.monotonic() >= end:
+                    self._processes[worker].kill()
+                    self._processes[worker].join()
+                    self._lose(worker, f"had not answered after {timeout:g} s, and was killed")
+            busy = [worker for worker in busy if self.lost[worker] is None and not self._finished(worker)]
+            if not busy:
+                return
+            _bell.expect(self._words, len(busy))
+            left = PATIENCE if end is None else min(PATIENCE, max(end - time.monotonic(), 0.0))
+            _bell.wait_for_events(self._words, self._spins, left)
+
+    def _finished(self, worker: int) -> bool:
+        words = self._words[1 + worker]
+        return bool(words[2] == words[0])
+
+    def _lose(self, worker: int, how: str) -> None:
+        self.lost[worker] = Lost(how)
+
+    def _replies(self) -> list[Any]:
+        """The replies to a command that all have finished."""
+        replies: list[Any] = list(self.lost)
+        has_reply = self._words[1:, 3].tolist()
+        for worker in self._outstanding:
+            if self.lost[worker] is None and has_reply[worker]:
+                try:
+                    replies[worker] = unpack(self._connections[worker].recv_bytes())
+                except (EOFError, ConnectionError):
+                    self._processes[worker].join()
+                    self._lose(worker, _how_ended(self._processes[worker].exitcode))
+                    replies[worker] = self.lost[worker]
+        self._outstanding = []
+        return replies
+
+    def close(self, timeout: float | None = None, terminate: bool = False) -> list[Any]:
+        """Has workers close their envs and ends them, and kills those that have not ended in time.
+
+        Returns:
+            The replies, as :meth:`run` does; a worker that was killed is Lost.
+        """
+        if self._owner != os.getpid():  # a fork of the process that they belong to
+            return []
+        replies: list[Any] = []
+        try:
+            if not terminate and all(self._finished(worker) for worker in self._outstanding):
+                replies = self.run(REQUEST, [pack(("close", ()))] * len(self.lanes), timeout or CLOSE_TIMEOUT)
+                for process, reply in zip(self._processes, replies, strict=True):
+                    if not isinstance(reply, Lost):
+                        process.join(CLOSE_TIMEOUT)
+        finally:
+            self._end()
+        return replies
+
+
+def _end(processes: list[Any], connections: list[Connection], life: Connection, owner: int) -> None:
+    """Ends workers at once, and leaves nothing of them."""
+    if owner != os.getpid():
+        return
+    life.close()
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+    for process in processes:
+        process.join()
+        process.close()
+    for connection in connections:
+        connection.close()
+    processes.clear()
+
+
+def _how_ended(code: int | None) -> str:
+    """An exit code of multiprocessing in words."""
+    if code is None:
+        return "ended"
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+_starting = threading.Lock()
+
+
+def _use_forkserver() -> None:
+    """Has the server that workers are forked from import this package, unless it runs or others have said what it does.
+
+    Without that every worker imports NumPy and Gymnasium again.
+    """
+    with _starting:
+        server: Any = getattr(forkserver, "_forkserver", None)
+        if getattr(server, "_forkserver_pid", 0) is None and getattr(server, "_preload_modules", []) == ["__main__"]:
+            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", "fastvec._worker"])
+        forkserver.ensure_running()
