@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
+from fastvec.choosing import chosen
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
 from fastvec.ordinary import OrdinaryVecEnv
 from fastvec.process import ProcessVecEnv
@@ -87,7 +88,8 @@ def make(
         n: number of lanes (``num_envs``); a list says it itself.
         backend: where lanes are stepped. ``"native"``: in C, for native ids. ``"serial"``: ordinary envs in this
             process, one after the other. ``"process"``: ordinary envs in worker processes. ``"auto"``: native for
-            native ids, else serial.
+            native ids; else one env is made and stepped for some milliseconds, which shows whether serial or process
+            is faster. The result's ``backend_reason`` says what was found, and so does a line in the log ``fastvec``.
         autoreset_mode: what happens when an episode ends: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or a
             ``gymnasium.vector.AutoresetMode``.
         max_episode_steps: steps after which an episode is truncated: None for the id's own limit, -1 for none.
@@ -154,20 +156,32 @@ def make(
     if isinstance(id, str) and id.removeprefix("fastvec/") in registry.NATIVE_ENVS:
         id = gymnasium.spec(registry.find(id).gymnasium_id)
     factories, label = factories_of(id, n, checked_limit(max_episode_steps), wrappers or (), env_kwargs)
+    num_workers = None if num_workers is None else checked_count("num_workers", num_workers)
+    step_timeout = _checked_timeout(step_timeout)
+    reason = "it was asked for"
+    if backend == "auto":
+        choice = chosen(factories, label, usable_cores(), num_workers)
+        backend, reason = choice.backend, choice.reason
+        num_workers = choice.num_workers if num_workers is None else num_workers
+    else:
+        _refuse_others("process", **(process_only if backend == "serial" else {}))
+    vec_env: OrdinaryVecEnv
     if backend == "process":
-        return ProcessVecEnv(
+        vec_env = ProcessVecEnv(
             factories,
             mode,
             label,
             copy=copy,
             episode_stats=episode_stats,
-            num_workers=None if num_workers is None else checked_count("num_workers", num_workers),
+            num_workers=num_workers,
             context=context,
             shared_memory=shared_memory,
-            step_timeout=_checked_timeout(step_timeout),
+            step_timeout=step_timeout,
         )
-    _refuse_others("process", **process_only)
-    return SerialVecEnv(factories, mode, label, copy=copy, episode_stats=episode_stats)
+    else:
+        vec_env = SerialVecEnv(factories, mode, label, copy=copy, episode_stats=episode_stats)
+    vec_env.backend_reason = reason
+    return vec_env
 
 
 def _refuse_others(backend: str, **options: Any) -> None:

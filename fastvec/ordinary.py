@@ -50,7 +50,8 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     Gymnasium's ``SyncVectorEnv`` over the same envs for the same seeds and actions bit for bit.
 
     Attributes:
-        backend: where the envs are: ``"serial"``, in this process, one after the other.
+        backend: where the envs are: ``"serial"``, in this process, one after the other, or ``"process"``, in workers.
+        backend_reason: why they are there, as a sentence.
         label: the id, or the name of the class or function, that they were made of.
         num_envs: number of lanes.
         single_observation_space, single_action_space: the spaces of one lane.
@@ -60,6 +61,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """
 
     backend: str
+    backend_reason: str = ""
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     Attributes:
         backend: where lanes are stepped: ``"native"``.
+        backend_reason: why they are there, as a sentence.
         num_envs: number of lanes.
         single_observation_space, single_action_space: the spaces of one lane, as Gymnasium's env has them.
         observation_space, action_space: those of all lanes.
@@ -49,6 +50,7 @@ class VecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """
 
     backend = "native"
+    backend_reason = "it has a kernel"
 
     def __init__(
         self,

@@ -537,7 +537,7 @@ def test_an_error_of_a_factory_names_its_lane_and_closes_the_others():
         raise RuntimeError("no env")
 
     with pytest.raises(RuntimeError, match="no env") as caught:
-        fastvec.make([make_good, make_bad])
+        fastvec.make([make_good, make_bad], backend="serial")
     assert "lane 1" in notes(caught.value)
     assert made[0].was_closed
 

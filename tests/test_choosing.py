@@ -1,0 +1,110 @@
+"""backend="auto": what is measured of an env, and what is chosen for it."""
+
+import logging
+import time
+
+import pytest
+from ordinary_envs import LaneEnv
+
+import fastvec
+from fastvec.choosing import StepCost, choose, measure
+
+US, MS = 1e-6, 1e-3
+
+
+@pytest.mark.parametrize(
+    ("wall", "cpu", "info", "n", "cores", "backend", "workers"),
+    [
+        (1 * US, 1 * US, 0, 8, 2, "serial", None),  # waking workers takes longer
+        (1 * MS, 1 * MS, 0, 8, 2, "process", 2),
+        (1 * MS, 1 * MS, 0, 8, 1, "serial", None),  # one core computes as much either way
+        (1 * MS, 1 * MS, 0, 3, 8, "process", 3),
+        (1 * MS, 2 * MS, 0, 8, 2, "process", 2),  # threads of its own; workers are not slower than that
+        (5 * MS, 10 * US, 0, 16, 2, "process", 16),  # waits
+        (5 * MS, 10 * US, 0, 16, 1, "process", 16),
+        (100 * US, 100 * US, 90 * US, 8, 2, "serial", None),  # sending infos takes as long as the steps
+        (30 * US, 30 * US, 0, 2, 2, "serial", None),
+    ],
+)
+def test_what_is_chosen(wall, cpu, info, n, cores, backend, workers):
+    choice = choose(StepCost(wall, cpu, info), n, cores)
+    assert (choice.backend, choice.num_workers) == (backend, workers)
+
+
+def test_a_given_number_of_workers_is_kept():
+    assert choose(StepCost(5 * MS, 0, 0), 16, 2, num_workers=4).num_workers == 4
+    assert choose(StepCost(1 * MS, 1 * MS, 0), 16, 2, num_workers=1).backend == "serial"
+
+
+def test_the_reason_has_the_figures():
+    reason = choose(StepCost(2 * MS, 30 * US, 0), 8, 2).reason
+    for part in ("2.0 ms", "30.0 us", "16.0 ms", "8 lanes", "8 workers", "2 cores"):
+        assert part in reason
+
+
+class WaitingEnv(LaneEnv):
+    def step(self, action):
+        time.sleep(0.004)
+        return super().step(action)
+
+
+class ComputingEnv(LaneEnv):
+    def step(self, action):
+        end = time.thread_time() + 0.004
+        while time.thread_time() < end:
+            pass
+        return super().step(action)
+
+
+def test_waiting_is_told_from_computing():
+    waiting, computing = measure(WaitingEnv), measure(ComputingEnv)
+    assert waiting.wall >= 0.004
+    assert waiting.cpu < 0.002
+    assert computing.wall >= 0.004
+    assert computing.cpu >= 0.004
+
+
+def test_resets_count():
+    class Ending(LaneEnv):
+        def reset(self, *, seed=None, options=None):
+            time.sleep(0.004)
+            return super().reset(seed=seed)
+
+    assert measure(lambda: Ending(length=1)).wall > 0.001
+
+
+def test_the_measured_env_is_closed():
+    made = []
+    measure(lambda: made.append(LaneEnv()) or made[0])
+    assert made[0].was_closed
+
+
+def test_auto_goes_where_it_is_faster(caplog):
+    with caplog.at_level(logging.INFO, logger="fastvec"):
+        waiting = fastvec.make(WaitingEnv, 4)
+        cheap = fastvec.make(LaneEnv, 2)
+    assert (waiting.backend, waiting.num_workers, cheap.backend) == ("process", 4, "serial")
+    assert "WaitingEnv: backend process" in caplog.text
+    assert "LaneEnv: backend serial" in caplog.text
+    assert waiting.backend_reason in caplog.text
+    waiting.close()
+
+
+def test_options_of_workers_may_be_given_to_auto():
+    env = fastvec.make(WaitingEnv, 4, num_workers=2, context="fork", step_timeout=60)
+    assert (env.backend, env.num_workers) == ("process", 2)
+    env.close()
+    assert fastvec.make(LaneEnv, 2, num_workers=2).backend == "serial"
+
+
+def test_an_env_that_cannot_be_measured_shows_its_error_later():
+    env = fastvec.make(LaneEnv, 2, trouble="reset")
+    assert (env.backend, "OSError: no reset" in env.backend_reason) == ("serial", True)
+    with pytest.raises(OSError, match="no reset"):
+        env.reset(seed=0)
+
+
+def test_native_ids_are_not_measured():
+    env = fastvec.make("CartPole-v1", 2)
+    assert (env.backend, env.backend_reason) == ("native", "it has a kernel")
+    assert fastvec.make(LaneEnv, 1).backend == "serial"
