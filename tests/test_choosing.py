@@ -60,8 +60,8 @@ def test_waiting_is_told_from_computing():
     waiting, computing = measure(WaitingEnv), measure(ComputingEnv)
     assert waiting.wall >= 0.004
     assert waiting.cpu < 0.002
-    assert computing.wall >= 0.004
     assert computing.cpu >= 0.004
+    assert computing.wall <= computing.cpu  # what other processes take of the core is not the env's
 
 
 def test_resets_count():
