@@ -5,11 +5,12 @@ A process that waits sleeps in the kernel (a futex; outside of Linux it looks ag
 where it has a core to itself. The words are an int32 array (1 + workers, 16), a cache line a row:
 
     row 0      [0] events: how often a worker has finished    [1] the number of events that wakes the parent
-    row 1 + w  [0] commands given to worker w                 [1] the last one
-               [2] commands that it has finished              [3] whether a reply to the last is in the pipe
+               [2] how many lanes have been put into the ring (below)
+    row 1 + w  [0] the last command of worker w: four times its number, and its kind, 1 to 3
+               [2] the last that it has finished              [3] whether a reply to that is in the pipe
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 cimport numpy as cnp
 
@@ -33,6 +34,9 @@ cdef extern from *:
     static int32_t fv_load(const int32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
     static void fv_store(int32_t *word, int32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
     static int32_t fv_increment(int32_t *word) { return __atomic_add_fetch(word, 1, __ATOMIC_ACQ_REL); }
+    static int32_t fv_exchange(int32_t *word, int32_t value) {
+        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    }
     static void fv_pause(void) { FV_PAUSE(); }
 
     /* Sleeps until woken, for at most so long, unless the word has another value already. */
@@ -63,6 +67,7 @@ cdef extern from *:
     int32_t fv_load(const int32_t *word) noexcept nogil
     void fv_store(int32_t *word, int32_t value) noexcept nogil
     int32_t fv_increment(int32_t *word) noexcept nogil
+    int32_t fv_exchange(int32_t *word, int32_t value) noexcept nogil
     void fv_pause() noexcept nogil
     void fv_sleep_on(int32_t *word, int32_t value, double seconds) noexcept nogil
     void fv_wake(int32_t *word) noexcept nogil
@@ -82,16 +87,16 @@ def expect(cnp.ndarray words not None, int32_t count):
 
 
 def command(cnp.ndarray words not None, Py_ssize_t worker, int32_t kind):
-    """Gives a worker a command."""
+    """Gives a worker a command of this kind."""
     cdef int32_t *row = _row(words, 1 + worker)
-    row[1] = kind
     row[3] = 0
-    fv_increment(row)
+    # One word, so that number and kind are seen together; it may wrap.
+    fv_store(row, <int32_t>((((<uint32_t>fv_load(row) >> 2) + 1) << 2) | <uint32_t>kind))
     fv_wake(row)
 
 
 def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, int32_t spins, double seconds):
-    """Waits until a worker has more than ``done`` commands, for at most so long; returns whether it has."""
+    """Waits until a worker has another command than ``done``, for at most so long; returns the one that it has."""
     cdef int32_t *row = _row(words, 1 + worker)
     cdef double end
     cdef int32_t i
@@ -106,16 +111,15 @@ def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done
             end = fv_now() + seconds
             while fv_load(row) == done and fv_now() < end:
                 fv_sleep_on(row, done, end - fv_now() if end > fv_now() else 0.0)
-            there = fv_load(row) != done
-    return there
+    return fv_load(row)
 
 
-def finish(cnp.ndarray words not None, Py_ssize_t worker, bint has_reply):
-    """Says that a worker has finished its command; a reply, if any, comes through the pipe after this."""
+def finish(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, bint has_reply):
+    """Says that a worker has finished this command; a reply, if any, comes through the pipe after this."""
     cdef int32_t *row = _row(words, 1 + worker)
     cdef int32_t *parent = _row(words, 0)
     row[3] = has_reply
-    fv_store(row + 2, fv_load(row))
+    fv_store(row + 2, done)
     if fv_increment(parent) - fv_load(parent + 1) >= 0:
         fv_wake(parent)
 
@@ -138,3 +142,42 @@ def wait_for_events(cnp.ndarray words not None, int32_t spins, double seconds):
                 break  # time is over, or a signal came, which Python must see
             seen = fv_load(own)
     return seen - wanted >= 0
+
+
+# Lanes that are stepped one by one: an int32 word (n,) a lane says what is asked of it, and lanes that are done go
+# through a ring (n,) of words, in the order in which they are done. 0 stands for nothing in both.
+
+
+def post(cnp.ndarray requests not None, Py_ssize_t lane, int32_t kind):
+    """Asks something of a lane; what was written before this is there for who takes it."""
+    fv_store(<int32_t *>cnp.PyArray_DATA(requests) + lane, kind)
+
+
+def take(cnp.ndarray requests not None, Py_ssize_t lane):
+    """What is asked of a lane, which is then not asked any more."""
+    cdef int32_t *word = <int32_t *>cnp.PyArray_DATA(requests) + lane
+    return fv_exchange(word, 0) if fv_load(word) else 0
+
+
+def push(cnp.ndarray words not None, cnp.ndarray ring not None, int32_t lane, bint has_reply):
+    """Says that a lane is done; a reply, if any, comes through the pipe after this."""
+    cdef int32_t *parent = _row(words, 0)
+    cdef int32_t place = (fv_increment(parent + 2) - 1) & 0x7fffffff
+    fv_store(<int32_t *>cnp.PyArray_DATA(ring) + place % cnp.PyArray_SIZE(ring), 2 * (lane + 1) + has_reply)
+    if fv_increment(parent) - fv_load(parent + 1) >= 0:
+        fv_wake(parent)
+
+
+def pop(cnp.ndarray ring not None, int64_t taken):
+    """The next lane that is done, when ``taken`` have been: (lane, has_reply), or None."""
+    cdef int32_t *word = <int32_t *>cnp.PyArray_DATA(ring) + (taken & 0x7fffffff) % cnp.PyArray_SIZE(ring)
+    cdef int32_t found = fv_load(word)
+    if found == 0:
+        return None
+    fv_store(word, 0)
+    return found // 2 - 1, bool(found & 1)
+
+
+def idle(cnp.ndarray words not None, Py_ssize_t worker, int32_t done):
+    """Says that a worker has looked for lanes, which was this command."""
+    fv_store(_row(words, 1 + worker) + 2, done)

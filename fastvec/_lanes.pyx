@@ -193,6 +193,15 @@ cdef class Lanes:
             raise
         return infos, finals, errors
 
+    def step_one(self, Py_ssize_t i, action):
+        """Steps the i-th of these lanes, or resets it if it is time for that; returns as step does."""
+        cdef list infos = [], finals = [], errors = []
+        try:
+            self._step_lane(i, action, infos, finals)
+        except Exception as error:
+            self._fail(errors, i, error)
+        return infos, finals, errors
+
     cdef int _step_lane(self, Py_ssize_t i, action, list infos, list finals) except -1:
         cdef bint ended
         env = self.envs[i]
@@ -330,7 +339,7 @@ cdef class Ledger:
                                   f"options={{'reset_mask': terminations | truncations}}. No lane has moved")
 
     def begin(self, mask):
-        """Notes that episodes begin in all lanes, or in those of a mask."""
+        """Notes that episodes begin in all lanes, or in those of a mask or an array of numbers."""
         if self.returns is not None:
             chosen = slice(None) if mask is None else mask
             self.returns[chosen], self.lengths[chosen], self.began[chosen] = 0.0, 0, time.perf_counter()
@@ -375,6 +384,36 @@ cdef class Ledger:
         if self.same_step:
             self.begin(mask)
         return ended, episode
+
+
+    def settle_lanes(self, lanes):
+        """Counts a step that these lanes alone have made.
+
+        Args:
+            lanes: their numbers, an int64 array (m,).
+
+        Returns:
+            As settle, with arrays (m,) in the order of the lanes.
+        """
+        if self.returns is None:
+            return int(np.count_nonzero(self.terminations[lanes] | self.truncations[lanes])), None
+        began = lanes[self.status[lanes] == _BEGAN]
+        self.returns[began], self.lengths[began], self.began[began] = 0.0, 0, time.perf_counter()
+        stepped = lanes[self.status[lanes] != _BEGAN]
+        self.returns[stepped] += self.rewards[stepped]
+        self.lengths[stepped] += 1
+        mask = self.terminations[lanes] | self.truncations[lanes]
+        if not mask.any():
+            return 0, None
+        now = time.perf_counter()
+        episode = {
+            "r": np.where(mask, self.returns[lanes], 0.0),
+            "l": np.where(mask, self.lengths[lanes], 0),
+            "t": np.round(np.where(mask, now - self.began[lanes], 0.0), 6),
+        }
+        if self.same_step:
+            self.begin(lanes[mask])
+        return int(np.count_nonzero(mask)), episode
 
 
 def merge_infos(Py_ssize_t n, pairs):

@@ -24,8 +24,11 @@ from fastvec.parts import parts_of
 from fastvec.shared_arrays import Plan, SharedArrays
 from fastvec.sources import make_envs
 
-# Commands: of a step all is in shared memory; of a request what is asked for is in the pipe.
-STEP, REQUEST = 1, 2
+# Commands: of a step all is in shared memory; of a request what is asked for is in the pipe; and single lanes may have
+# something to do, which their words in shared memory say.
+STEP, REQUEST, LANES = 1, 2, 3
+# What a lane may be asked for by itself.
+STEP_LANE, RESET_LANE = 1, 2
 # How long a worker waits for a command before it looks whether its parent is still there.
 PATIENCE = 1.0
 
@@ -54,17 +57,20 @@ class Room:
     """Where results and actions go.
 
     Attributes:
-        plan: shapes and dtypes of the shared arrays: the words of the bells; and, if all is shared, what ``mine`` has.
+        plan: shapes and dtypes of the shared arrays: the words of the bells; if all is shared, what ``mine`` has; then,
+            unless some actions are objects, two arrays for each part of actions, in its own dtype and in float64, and
+            which of the two it is, for each lane and part.
         mine: shapes and dtypes of each part of observations (dtype None: objects), these again for final observations,
             rewards, terminations, truncations and status.
-        actions: for each part of actions shape and dtypes of its arrays, of which one is used; none without an array.
-        shared: whether ``mine`` and ``actions`` are in shared memory.
+        shared: whether results and actions are in shared memory.
+        by_lane: whether there are, at the end of the plan, words for what single lanes are asked for, and the ring.
         spins: how often to look before sleeping.
     """
 
     plan: Plan
     mine: list[tuple[tuple[int, ...], np.dtype[Any] | None]]
     shared: bool
+    by_lane: bool
     spins: int
 
 
@@ -122,14 +128,17 @@ class _WorkerLanes:
         self, envs: list[gymnasium.Env[Any, Any]], first: int, mode: str, label: str, room: Room, shared: list[Any]
     ) -> None:
         self.words, self.spins = shared[0], room.spins
-        rest = iter(shared[1:] if room.shared else ())
+        rest = iter(shared[1:])
         self.rows = slice(first, first + len(envs))
         results: list[Any] = [
             [None] * shape[0] if dtype is None else next(rest) if room.shared else np.zeros(shape, dtype)
             for shape, dtype in room.mine
         ]
-        # Actions: after the results, for each part with an array that of each dtype; and which dtype it is.
         self.action_arrays = list(rest)
+        if room.by_lane:
+            self.requests, self.ring = self.action_arrays[-2:]
+            del self.action_arrays[-2:]
+        self.resets: dict[int, tuple[Any, Any]] = {}  # seeds and options of lanes that are to be reset by themselves
         count = (len(results) - 4) // 2
         self.observations, self.final, self.arrays = results[:count], results[count:-4], results[-4:]
         rewards, terminations, truncations, status = self.arrays
@@ -138,6 +147,7 @@ class _WorkerLanes:
             envs, first, paths, self.observations, self.final, rewards, terminations, truncations, status, mode
         )
         self.actions = LaneActions(envs[0].action_space, len(envs), label)
+        self.one_action = LaneActions(envs[0].action_space, 1, label)
         self.shared = room.shared
         self.always_replies = not room.shared or any(isinstance(part, list) for part in self.observations)
 
@@ -145,13 +155,18 @@ class _WorkerLanes:
         """Serves commands until it is told to close."""
         done, parent = 0, os.getppid()
         while True:
-            while not _bell.wait_for_command(self.words, worker, done, self.spins, PATIENCE):
+            before = done
+            while (done := _bell.wait_for_command(self.words, worker, before, self.spins, PATIENCE)) == before:
                 if os.getppid() != parent:
                     return
-            done = int(self.words[1 + worker, 0])
+            kind = done & 3
+            if kind == LANES:
+                self._serve_lanes(connection)
+                _bell.idle(self.words, worker, done)
+                continue
             method, reply = "step", None
             try:
-                if self.words[1 + worker, 1] == STEP:
+                if kind == STEP:
                     reply = self._reply(*self.lanes.step(self._shared_actions()))
                 else:
                     method, args = unpack(connection.recv_bytes())
@@ -162,7 +177,7 @@ class _WorkerLanes:
             except Exception as error:
                 packed = pack(Raised.of(error))
             # The parent reads when it has been told: a reply may be larger than what a pipe holds.
-            _bell.finish(self.words, worker, packed is not None)
+            _bell.finish(self.words, worker, done, packed is not None)
             if packed is not None:
                 connection.send_bytes(packed)
             if method == "close":
@@ -170,9 +185,42 @@ class _WorkerLanes:
 
     def _shared_actions(self) -> list[Any]:
         """The actions of these lanes, from shared memory."""
-        kinds = self.action_arrays[-1]
+        kinds = self.action_arrays[-1][self.rows.start]
         arrays = [self.action_arrays[2 * part + kind][self.rows] for part, kind in enumerate(kinds.tolist())]
         return self.actions.rows(arrays)
+
+    def _serve_lanes(self, connection: Connection) -> None:
+        """Does what single lanes are asked for, each at most once, so that none has to wait for another twice."""
+        for lane in range(self.rows.start, self.rows.stop):
+            kind = _bell.take(self.requests, lane)
+            if kind == 0:
+                continue
+            place = lane - self.rows.start
+            try:
+                if kind == RESET_LANE:
+                    while lane not in self.resets:
+                        self.resets.update(unpack(connection.recv_bytes()))
+                    seed, options = self.resets.pop(lane)
+                    seeds = [seed if one == place else None for one in range(len(self.lanes.envs))]
+                    mask = np.arange(len(seeds)) == place
+                    infos, errors = self.lanes.reset(seeds, mask, options)
+                    reply = self._reply(infos, [], errors, slice(lane, lane + 1))
+                else:
+                    reply = self._reply(*self.lanes.step_one(place, self._shared_action(lane)), slice(lane, lane + 1))
+                packed = None if reply is None else pack(reply)
+            except EOFError:
+                raise
+            except Exception as error:
+                packed = pack(Raised.of(error))
+            _bell.push(self.words, self.ring, lane, packed is not None)
+            if packed is not None:
+                connection.send_bytes(packed)
+
+    def _shared_action(self, lane: int) -> Any:
+        """The action of one lane, from shared memory."""
+        kinds = self.action_arrays[-1][lane]
+        arrays = [self.action_arrays[2 * part + kind][lane : lane + 1] for part, kind in enumerate(kinds.tolist())]
+        return self.one_action.rows(arrays)[0]
 
     def _answer(self, method: str, args: tuple[Any, ...]) -> Any:
         """Does what was asked for through the pipe."""
@@ -185,17 +233,19 @@ class _WorkerLanes:
             return [(lane, Raised.of(error)) for lane, error in self.lanes.close()]
         return getattr(self.lanes, method)(*args)
 
-    def _reply(self, infos: list[Any], finals: list[Any], errors: list[Any]) -> Reply | None:
+    def _reply(self, infos: list[Any], finals: list[Any], errors: list[Any], rows: slice | None = None) -> Reply | None:
+        """The reply for these rows, or for all of these lanes; None if there is nothing to say."""
+        rows = self.rows if rows is None else rows
         if not (infos or finals or errors or self.always_replies):
             return None
         return Reply(
             infos,
             finals,
             [(lane, Raised.of(error)) for lane, error in errors],
-            self._unshared(self.observations),
-            self._unshared(self.final),
-            [] if self.shared else [array[self.rows] for array in self.arrays],
+            self._unshared(self.observations, rows),
+            self._unshared(self.final, rows),
+            [] if self.shared else [array[rows] for array in self.arrays],
         )
 
-    def _unshared(self, parts: list[Any]) -> list[Any]:
-        return [part[self.rows] for part in parts if not self.shared or isinstance(part, list)]
+    def _unshared(self, parts: list[Any], rows: slice) -> list[Any]:
+        return [part[rows] for part in parts if not self.shared or isinstance(part, list)]

@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
 from fastvec.choosing import chosen
+from fastvec.first_ready import FirstReadyVecEnv
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
 from fastvec.ordinary import OrdinaryVecEnv
 from fastvec.process import ProcessVecEnv
@@ -55,6 +56,7 @@ def make(
     context: str | None = None,
     shared_memory: bool = True,
     step_timeout: float | None = None,
+    batch_size: int | None = None,
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv: ...
 
@@ -77,6 +79,7 @@ def make(
     context: str | None = None,
     shared_memory: bool = True,
     step_timeout: float | None = None,
+    batch_size: int | None = None,
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv:
     """Makes n lanes of an environment: natively where it has a kernel, else of ordinary Python envs.
@@ -114,6 +117,8 @@ def make(
         shared_memory: process alone: False sends observations and actions through pipes, which is slower.
         step_timeout: process alone: seconds after which a worker that has not finished a call is killed, and the call
             raises; None for no limit.
+        batch_size: process alone: for ``send`` and ``recv`` of :class:`fastvec.first_ready.FirstReadyVecEnv`: how many
+            lanes a batch has, those that are ready first; None for an env that steps all lanes together.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:
@@ -134,6 +139,7 @@ def make(
         "context": context,
         "shared_memory": shared_memory,
         "step_timeout": step_timeout,
+        "batch_size": batch_size,
     }
     if _goes_native(id, backend, wrappers):
         _refuse_others("process", **process_only)
@@ -159,6 +165,8 @@ def make(
     num_workers = None if num_workers is None else checked_count("num_workers", num_workers)
     step_timeout = _checked_timeout(step_timeout)
     reason = "it was asked for"
+    if backend == "auto" and batch_size is not None:
+        backend = "process"
     if backend == "auto":
         choice = chosen(factories, label, usable_cores(), num_workers)
         backend, reason = choice.backend, choice.reason
@@ -167,17 +175,19 @@ def make(
         _refuse_others("process", **(process_only if backend == "serial" else {}))
     vec_env: OrdinaryVecEnv
     if backend == "process":
-        vec_env = ProcessVecEnv(
-            factories,
-            mode,
-            label,
-            copy=copy,
-            episode_stats=episode_stats,
-            num_workers=num_workers,
-            context=context,
-            shared_memory=shared_memory,
-            step_timeout=step_timeout,
-        )
+        options: dict[str, Any] = {
+            "copy": copy,
+            "episode_stats": episode_stats,
+            "num_workers": num_workers,
+            "context": context,
+            "shared_memory": shared_memory,
+            "step_timeout": step_timeout,
+        }
+        if batch_size is None:
+            vec_env = ProcessVecEnv(factories, mode, label, **options)
+        else:
+            size = checked_count("batch_size", batch_size)
+            vec_env = FirstReadyVecEnv(factories, mode, label, batch_size=size, **options)
     else:
         vec_env = SerialVecEnv(factories, mode, label, copy=copy, episode_stats=episode_stats)
     vec_env.backend_reason = reason

@@ -31,7 +31,7 @@ SPINS = 2000
 
 
 @dataclass
-class _Failure(Exception):
+class Failure(Exception):
     """Why a lane has no result: what its env raised, or what became of its worker."""
 
     worker: int
@@ -47,6 +47,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
     """
 
     backend = "process"
+    _by_lane = False  # whether lanes can be asked for one by one
 
     def __init__(
         self,
@@ -120,7 +121,9 @@ class ProcessVecEnv(OrdinaryVecEnv):
                 plan.append(((n, *part.shape), part.dtype))
                 # Float actions may be float64 whatever the space says.
                 plan.append(((n, *part.shape) if part.dtype.kind == "f" else (0,), np.dtype(np.float64)))
-            plan.append(((len(action_parts),), np.dtype(np.int32)))
+            plan.append(((n, len(action_parts)), np.dtype(np.int32)))
+        if self._by_lane:
+            plan += [((n,), np.dtype(np.int32))] * 2
         memory = SharedArrays(plan)
         try:
             arrays = iter(memory.arrays)
@@ -135,6 +138,9 @@ class ProcessVecEnv(OrdinaryVecEnv):
                 allocate=(lambda shape, dtype: next(arrays)) if shared_memory else np.zeros,
             )
             self._action_arrays = list(arrays)
+            if self._by_lane:
+                self._requests, self._ring = self._action_arrays[-2:]
+                del self._action_arrays[-2:]
             self._unshared = [
                 [part for part in parts if not shared_memory or isinstance(part, list)]
                 for parts in (self._observations, self._final)
@@ -142,7 +148,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
             ledger = self._ledger
             self._counts = [ledger.rewards, ledger.terminations, ledger.truncations, ledger.status]
             spins = SPINS if self.num_workers < cores else 0
-            self._pool.open(Room(plan, mine, shared_memory, spins), memory.file, shared_words)
+            self._pool.open(Room(plan, mine, shared_memory, self._by_lane, spins), memory.file, shared_words)
         finally:
             memory.close_file()
 
@@ -198,7 +204,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
             kinds = self._action_arrays[-1]
             for part, array in enumerate(actions):
                 kind = 0 if array.dtype == self._action_arrays[2 * part].dtype else 1
-                kinds[part] = kind
+                kinds[:, part] = kind
                 self._action_arrays[2 * part + kind][...] = array
             return self._take(self._run(STEP, None))
         requests = []
@@ -228,11 +234,11 @@ class ProcessVecEnv(OrdinaryVecEnv):
                 self._ledger.status[rows] = FAILED
                 for array in self._counts[:3]:
                     array[rows] = 0
-                errors += [(lane, _Failure(worker, raised, lost)) for lane in lanes]
+                errors += [(lane, Failure(worker, raised, lost)) for lane in lanes]
                 continue
             infos += reply.infos
             finals += reply.finals
-            errors += [(lane, _Failure(worker, raised, None)) for lane, raised in reply.errors]
+            errors += [(lane, Failure(worker, raised, None)) for lane, raised in reply.errors]
             for parts, values in zip(self._unshared, (reply.observations, reply.final), strict=True):
                 for part, value in zip(parts, values, strict=True):
                     part[rows] = value
@@ -242,7 +248,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
 
     def _told(self, errors: Errors, call: str, results: Any) -> Exception:
         lane, failure = errors[0]
-        assert isinstance(failure, _Failure)
+        assert isinstance(failure, Failure)
         worker, lanes = failure.worker, self._pool.lanes[failure.worker]
         others = sorted({other for other, _ in errors} - set(lanes))
         also = f" (and lanes {', '.join(map(str, others))} failed too)" if others else ""
@@ -305,7 +311,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
         self.closed = True
         for worker, reply in enumerate(replies):
             for lane, raised in reply if isinstance(reply, list) else ():
-                raise self._told([(lane, _Failure(worker, raised, None))], "close", None)
+                raise self._told([(lane, Failure(worker, raised, None))], "close", None)
 
 
 def _checked_context(context: str | None) -> str:

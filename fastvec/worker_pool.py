@@ -52,6 +52,8 @@ class WorkerPool:
         lanes: those of each worker.
         facts: what each worker's envs are.
         lost: how each worker was lost; None while it is there.
+        words: those of the bells.
+        spins: how often to look before sleeping.
     """
 
     def __init__(
@@ -71,8 +73,8 @@ class WorkerPool:
         self.lanes = lanes
         self.lost: list[Lost | None] = [None] * len(lanes)
         self._outstanding: list[int] = []
-        self._words: npt.NDArray[np.int32] = np.zeros((1 + len(lanes), _bell.WORDS), np.int32)
-        self._spins = 0
+        self.words: npt.NDArray[np.int32] = np.zeros((1 + len(lanes), _bell.WORDS), np.int32)
+        self.spins = 0
         self._owner = os.getpid()
         own = [factories[part.start : part.stop] for part in lanes]
         by_fork = context == "fork"
@@ -152,7 +154,7 @@ class WorkerPool:
 
     def open(self, room: Room, file: int, words: npt.NDArray[np.int32]) -> None:
         """Tells workers where results and actions go: in this file, the words of the bells too."""
-        self._words, self._spins = words, room.spins
+        self.words, self.spins = words, room.spins
         for connection, process in zip(self._connections, self._processes, strict=True):
             connection.send_bytes(pack(room))
             reduction.send_handle(connection, file, process.pid)
@@ -174,9 +176,9 @@ class WorkerPool:
             self._wait(timeout)
             self._replies()
         self._outstanding = [worker for worker, lost in enumerate(self.lost) if lost is None]
-        _bell.expect(self._words, len(self._outstanding))
+        _bell.expect(self.words, len(self._outstanding))
         for worker in self._outstanding:
-            _bell.command(self._words, worker, kind)
+            _bell.command(self.words, worker, kind)
         if requests is not None:
             for worker in self._outstanding:
                 with contextlib.suppress(OSError):  # it has ended; which is noticed next
@@ -184,9 +186,37 @@ class WorkerPool:
         self._wait(timeout)
         return self._replies()
 
+    def tell(self, worker: int, message: bytes) -> None:
+        """Sends a worker something that it will ask for."""
+        with contextlib.suppress(OSError):  # it has ended; which is noticed where it is waited for
+            self._connections[worker].send_bytes(message)
+
+    def receive(self, worker: int) -> Any:
+        """What a worker sends: its reply, a Raised, or a Lost if it has ended."""
+        try:
+            return unpack(self._connections[worker].recv_bytes())
+        except (EOFError, ConnectionError):
+            self._processes[worker].join()
+            self._lose(worker, _how_ended(self._processes[worker].exitcode))
+            return self.lost[worker]
+
+    def is_lost(self, worker: int, timeout: float | None) -> bool:
+        """Whether a worker has ended; with a timeout, that it has exceeded, it is killed."""
+        if self.lost[worker] is None:
+            if not self._processes[worker].is_alive():
+                self._lose(worker, _how_ended(self._processes[worker].exitcode))
+            elif timeout is not None:
+                self._give_up(worker, timeout)
+        return self.lost[worker] is not None
+
+    def _give_up(self, worker: int, timeout: float) -> None:
+        self._processes[worker].kill()
+        self._processes[worker].join()
+        self._lose(worker, f"had not answered after {timeout:g} s, and was killed")
+
     def _wait(self, timeout: float | None) -> None:
         """Waits until the workers that have a command have finished it or are lost."""
-        if _bell.wait_for_events(self._words, self._spins, PATIENCE if timeout is None else min(PATIENCE, timeout)):
+        if _bell.wait_for_events(self.words, self.spins, PATIENCE if timeout is None else min(PATIENCE, timeout)):
             return
         end = None if timeout is None else time.monotonic() + timeout - PATIENCE
         while True:
@@ -195,18 +225,17 @@ class WorkerPool:
                 if not self._processes[worker].is_alive() and not self._finished(worker):
                     self._lose(worker, _how_ended(self._processes[worker].exitcode))
                 elif end is not None and time.monotonic() >= end:
-                    self._processes[worker].kill()
-                    self._processes[worker].join()
-                    self._lose(worker, f"had not answered after {timeout:g} s, and was killed")
+                    assert timeout is not None
+                    self._give_up(worker, timeout)
             busy = [worker for worker in busy if self.lost[worker] is None and not self._finished(worker)]
             if not busy:
                 return
-            _bell.expect(self._words, len(busy))
+            _bell.expect(self.words, len(busy))
             left = PATIENCE if end is None else min(PATIENCE, max(end - time.monotonic(), 0.0))
-            _bell.wait_for_events(self._words, self._spins, left)
+            _bell.wait_for_events(self.words, self.spins, left)
 
     def _finished(self, worker: int) -> bool:
-        words = self._words[1 + worker]
+        words = self.words[1 + worker]
         return bool(words[2] == words[0])
 
     def _lose(self, worker: int, how: str) -> None:
@@ -215,15 +244,10 @@ class WorkerPool:
     def _replies(self) -> list[Any]:
         """The replies to a command that all have finished."""
         replies: list[Any] = list(self.lost)
-        has_reply = self._words[1:, 3].tolist()
+        has_reply = self.words[1:, 3].tolist()
         for worker in self._outstanding:
             if self.lost[worker] is None and has_reply[worker]:
-                try:
-                    replies[worker] = unpack(self._connections[worker].recv_bytes())
-                except (EOFError, ConnectionError):
-                    self._processes[worker].join()
-                    self._lose(worker, _how_ended(self._processes[worker].exitcode))
-                    replies[worker] = self.lost[worker]
+                replies[worker] = self.receive(worker)
         self._outstanding = []
         return replies
 
