@@ -57,6 +57,7 @@ def make(
     shared_memory: bool = True,
     step_timeout: float | None = None,
     batch_size: int | None = None,
+    on_worker_error: str = "raise",
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv: ...
 
@@ -80,6 +81,7 @@ def make(
     shared_memory: bool = True,
     step_timeout: float | None = None,
     batch_size: int | None = None,
+    on_worker_error: str = "raise",
     **env_kwargs: Any,
 ) -> VecEnv | OrdinaryVecEnv:
     """Makes n lanes of an environment: natively where it has a kernel, else of ordinary Python envs.
@@ -117,6 +119,8 @@ def make(
         shared_memory: process alone: False sends observations and actions through pipes, which is slower.
         step_timeout: process alone: seconds after which a worker that has not finished a call is killed, and the call
             raises; None for no limit.
+        on_worker_error: process alone: ``"raise"`` a WorkerError, or ``"restart"`` the worker with new envs, whose
+            lanes are reported as truncated, with ``info["worker_restarted"]``.
         batch_size: process alone: for ``send`` and ``recv`` of :class:`fastvec.first_ready.FirstReadyVecEnv`: how many
             lanes a batch has, those that are ready first; None for an env that steps all lanes together.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
@@ -140,6 +144,7 @@ def make(
         "shared_memory": shared_memory,
         "step_timeout": step_timeout,
         "batch_size": batch_size,
+        "on_worker_error": on_worker_error,
     }
     if _goes_native(id, backend, wrappers):
         _refuse_others("process", **process_only)
@@ -182,6 +187,7 @@ def make(
             "context": context,
             "shared_memory": shared_memory,
             "step_timeout": step_timeout,
+            "on_worker_error": on_worker_error,
         }
         if batch_size is None:
             vec_env = ProcessVecEnv(factories, mode, label, **options)

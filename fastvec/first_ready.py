@@ -70,6 +70,8 @@ class FirstReadyVecEnv(ProcessVecEnv):
         try:
             if not 1 <= batch_size <= self.num_envs:
                 raise ValueError(f"batch_size is {batch_size}: expected 1 to {self.num_envs}, the number of lanes")
+            if self._restarts:
+                raise ValueError("on_worker_error='restart' is for steps of all lanes: leave batch_size out")
             if not self._actions_shared:
                 raise ValueError("batch_size needs shared_memory=True and an action space of arrays")
         except ValueError:

@@ -104,6 +104,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             bool(episode_stats),
         )
         self._started = False
+        self._restarted: npt.NDArray[np.bool_] | None = None  # lanes whose worker was restarted in this step
         self._running: str | None = None  # the call that a thread is in
 
     # What a backend does
@@ -197,7 +198,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             ledger = self._ledger
             self._require_ready()
             infos, finals, errors = self._step_lanes(arrays)
-            ended, episode = ledger.settle()
+            ended, episode = self._settle()
             info = merge_infos(self.num_envs, infos) if infos else {}
             if ended:
                 self._tell_of_ends(info, finals, episode)
@@ -211,14 +212,20 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         finally:
             self._running = None
 
+    def _settle(self) -> tuple[int, dict[str, npt.NDArray[Any]] | None]:
+        """Counts the step that has been made, as ``Ledger.settle`` does."""
+        return self._ledger.settle()
+
     def _tell_of_ends(self, info: dict[str, Any], finals: Infos, episode: dict[str, npt.NDArray[Any]] | None) -> None:
         """Adds to a step's info what there is of the episodes that ended in it."""
         ended = self._ledger.terminations | self._ledger.truncations
+        # Of an episode that was cut off by its worker's end nothing true can be told.
+        whole = ended if self._restarted is None else ended & ~self._restarted
         if self._mode == AutoresetMode.SAME_STEP:
             info["final_obs"] = self._picture(self._final, ended)
-            info["_final_obs"] = ended
+            info["_final_obs"] = whole
             info["final_info"] = merge_infos(self.num_envs, finals)
-            info["_final_info"] = ended.copy()
+            info["_final_info"] = whole.copy()
         if episode is not None:
             if "episode" in info:
                 raise ValueError(
@@ -226,7 +233,10 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                     f"the statistics; make it without one of the two"
                 )
             info["episode"] = episode
-            info["_episode"] = ended.copy()
+            info["_episode"] = whole.copy()
+        if self._restarted is not None:
+            info["worker_restarted"] = self._restarted
+            info["_worker_restarted"] = self._restarted.copy()
 
     def _picture(self, parts: list[Any], mask: npt.NDArray[np.bool_]) -> Any:
         """New arrays with the rows of a mask, and zero or None in the others."""

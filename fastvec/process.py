@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
-from fastvec._lanes import FAILED
+from fastvec._lanes import ENDED, FAILED
 from fastvec._worker import REQUEST, STEP, Reply, Room
 from fastvec.machine import usable_cores
 from fastvec.notes import add_note
@@ -28,6 +29,10 @@ from fastvec.worker_pool import Lost, WorkerPool, span
 
 # How often to look for an event before sleeping, where there is a core for everyone: some 50 microseconds.
 SPINS = 2000
+# A worker that has to be restarted once more after so many restarts in so many steps is in a loop.
+CRASH_LOOP_RESTARTS, CRASH_LOOP_STEPS = 3, 100
+
+logger = logging.getLogger("fastvec")
 
 
 @dataclass
@@ -61,6 +66,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
         context: str | None = None,
         shared_memory: bool = True,
         step_timeout: float | None = None,
+        on_worker_error: str = "raise",
     ) -> None:
         """Starts the workers, which make an env with each factory; see :func:`fastvec.make`.
 
@@ -76,6 +82,10 @@ class ProcessVecEnv(OrdinaryVecEnv):
         self._step_timeout = step_timeout
         self._owner = os.getpid()
         self._interrupted = False
+        self._restarts = _checked_on_error(on_worker_error, shared_memory)
+        self._memory: SharedArrays | None = None  # what restarted workers are to map
+        self._steps = 0
+        self._restarted_at: list[list[int]] = []  # for each worker, in which steps
         bounds = [n * worker // self.num_workers for worker in range(self.num_workers + 1)]
         lanes = [range(start, stop) for start, stop in itertools.pairwise(bounds)]
         self._pool = WorkerPool(factories, lanes, autoreset_mode.value, label, _checked_context(context))
@@ -148,9 +158,14 @@ class ProcessVecEnv(OrdinaryVecEnv):
             ledger = self._ledger
             self._counts = [ledger.rewards, ledger.terminations, ledger.truncations, ledger.status]
             spins = SPINS if self.num_workers < cores else 0
-            self._pool.open(Room(plan, mine, shared_memory, self._by_lane, spins), memory.file, shared_words)
+            self._room = Room(plan, mine, shared_memory, self._by_lane, spins)
+            self._restarted_at = [[] for _ in range(self.num_workers)]
+            self._pool.open(self._room, memory.file, shared_words)
+            if self._restarts:
+                self._memory = memory
         finally:
-            memory.close_file()
+            if self._memory is None:
+                memory.close_file()
 
     def __reduce__(self) -> Any:
         """Refuses: the envs are in processes of their own.
@@ -169,7 +184,8 @@ class ProcessVecEnv(OrdinaryVecEnv):
         super()._enter(call)
 
     def _require_ready(self) -> None:
-        self._require_workers()
+        if not self._restarts:
+            self._require_workers()
         if self._interrupted:
             raise ResetNeeded("step: the call before was interrupted; reset all lanes")
         super()._require_ready()
@@ -187,19 +203,99 @@ class ProcessVecEnv(OrdinaryVecEnv):
     def _reset_lanes(
         self, seeds: list[int | None], mask: npt.NDArray[np.bool_] | None, options: dict[str, Any] | None
     ) -> tuple[Infos, Errors]:
+        anew = self._bring_back() if self._restarts else []
         self._require_workers()
         if self._interrupted and mask is not None:
             raise ResetNeeded("reset with a reset_mask: the call before was interrupted; reset all lanes")
         requests = []
-        for lanes in self._pool.lanes:
+        for worker, lanes in enumerate(self._pool.lanes):
             part = slice(lanes.start, lanes.stop)
-            own_mask = None if mask is None else mask[part].copy()
+            # All lanes of a worker that was lost begin anew.
+            own_mask = None if mask is None or worker in anew else mask[part].copy()
             requests.append(pack_code(("reset", (seeds[part], own_mask, options)), "options"))
         infos, _, errors = self._take(self._run(REQUEST, requests))
         self._interrupted = False
+        if mask is not None:
+            infos = [(lane, info) for lane, info in infos if mask[lane]]
         return infos, errors
 
     def _step_lanes(self, actions: list[Any]) -> tuple[Infos, Infos, Errors]:
+        if not self._restarts:
+            return self._step_workers(actions)
+        self._steps += 1
+        held = [part.copy() for part in self._observations]
+        infos, finals, errors = self._step_workers(actions)
+        self._restarted = None
+        if errors:
+            infos, finals = self._restart_after(errors, held, infos, finals)
+        return infos, finals, []
+
+    def _restart_after(self, errors: Errors, held: list[Any], infos: Infos, finals: Infos) -> tuple[Infos, Infos]:
+        """Brings the workers back that were lost or in which envs raised; their lanes show what they showed before.
+
+        Returns:
+            The infos of the other lanes and of the new episodes, and the last infos of the others.
+
+        Raises:
+            WorkerError: for a worker that fails again and again, or cannot be brought back.
+        """
+        failed: dict[int, list[tuple[int, Exception]]] = {}
+        for lane, failure in errors:
+            assert isinstance(failure, Failure)
+            failed.setdefault(failure.worker, []).append((lane, failure))
+        restarted = np.zeros(self.num_envs, np.bool_)
+        for worker, own in failed.items():
+            recent = [step for step in self._restarted_at[worker] if step > self._steps - CRASH_LOOP_STEPS]
+            if len(recent) >= CRASH_LOOP_RESTARTS:
+                error = self._told(own, "step", None)
+                add_note(error, f"worker {worker} was restarted {len(recent)} times in {CRASH_LOOP_STEPS} steps before")
+                raise error
+            self._restarted_at[worker] = [*recent, self._steps]
+            restarted[self._pool.lanes[worker].start : self._pool.lanes[worker].stop] = True
+        infos = [(lane, info) for lane, info in infos if not restarted[lane]]
+        finals = [(lane, info) for lane, info in finals if not restarted[lane]]
+        for worker in failed:
+            self._bring_back_one(worker)
+        for parts in (self._observations, self._final):
+            for part, before in zip(parts, held, strict=True):
+                for lane in np.flatnonzero(restarted).tolist():
+                    part[lane] = before[lane]
+        self._ledger.status[restarted] = ENDED
+        for array in self._counts[:3]:
+            array[restarted] = 0
+        if self._mode == AutoresetMode.SAME_STEP:
+            requests = [
+                pack_code(("reset", ([None] * len(lanes), None, None)), "a reset") for lanes in self._pool.lanes
+            ]
+            first, _, again = self._take(self._pool.run(REQUEST, requests, self._step_timeout, sorted(failed)))
+            if again:
+                raise self._told(again, "the reset after a restart", None)
+            infos = sorted([*infos, *first], key=lambda pair: pair[0])
+        self._restarted = restarted
+        return infos, finals
+
+    def _bring_back(self) -> list[int]:
+        """Starts workers that were lost in a call before, and returns which."""
+        lost = [worker for worker, how in enumerate(self._pool.lost) if how is not None]
+        for worker in lost:
+            self._bring_back_one(worker)
+        return lost
+
+    def _bring_back_one(self, worker: int) -> None:
+        assert self._memory is not None
+        logger.warning("%s: worker %d (%s) is restarted", self.label, worker, span(self._pool.lanes[worker]))
+        self._pool.restart(worker, self._room, self._memory.file)
+
+    def _settle(self) -> tuple[int, dict[str, npt.NDArray[Any]] | None]:
+        ended, episode = super()._settle()
+        if self._restarted is not None:
+            self._ledger.begin(self._restarted)
+            self._ledger.truncations[self._restarted] = True
+            ended += int(np.count_nonzero(self._restarted))
+        return ended, episode
+
+    def _step_workers(self, actions: list[Any]) -> tuple[Infos, Infos, Errors]:
+        """Gives the workers these actions, and takes what they return."""
         if self._actions_shared:
             kinds = self._action_arrays[-1]
             for part, array in enumerate(actions):
@@ -307,11 +403,24 @@ class ProcessVecEnv(OrdinaryVecEnv):
         Raises:
             Exception: what an env raised in its ``close``, when all workers have ended.
         """
-        replies = self._pool.close(timeout, terminate)
+        try:
+            replies = self._pool.close(timeout, terminate)
+        finally:
+            if self._memory is not None:
+                self._memory.close_file()
         self.closed = True
         for worker, reply in enumerate(replies):
             for lane, raised in reply if isinstance(reply, list) else ():
                 raise self._told([(lane, Failure(worker, raised, None))], "close", None)
+
+
+def _checked_on_error(on_worker_error: str, shared_memory: bool) -> bool:
+    """Whether workers are restarted, from the argument on_worker_error."""
+    if on_worker_error not in ("raise", "restart"):
+        raise ValueError(f"on_worker_error is {on_worker_error!r}: expected 'raise' or 'restart'")
+    if on_worker_error == "restart" and not shared_memory:
+        raise ValueError("on_worker_error='restart' needs shared_memory=True")
+    return on_worker_error == "restart"
 
 
 def _checked_context(context: str | None) -> str:

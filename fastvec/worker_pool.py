@@ -76,37 +76,40 @@ class WorkerPool:
         self.words: npt.NDArray[np.int32] = np.zeros((1 + len(lanes), _bell.WORDS), np.int32)
         self.spins = 0
         self._owner = os.getpid()
+        self._context, self._begin = context, (mode, label)
         own = [factories[part.start : part.stop] for part in lanes]
         by_fork = context == "fork"
-        packed = [b"" if by_fork else pack_code(list(part), f"what makes the envs of {label}") for part in own]
+        self._own = own if by_fork else None
+        self._packed = [b"" if by_fork else pack_code(list(part), f"what makes the envs of {label}") for part in own]
         self._processes: list[Any] = []
         self._connections: list[Connection] = []
-        ours, theirs = multiprocessing.Pipe(duplex=False)
-        # Workers end when this end of the pipe closes, at the latest with this process.
-        self._life = theirs
+        # Workers hold one end of a pipe, and end when the other closes, at the latest with this process.
+        self._life = multiprocessing.Pipe(duplex=False)
         self._end = util.Finalize(
-            self, _end, args=(self._processes, self._connections, theirs, os.getpid()), exitpriority=100
+            self, _end, args=(self._processes, self._connections, self._life, os.getpid()), exitpriority=100
         )
         try:
-            for worker, part in enumerate(own):
-                self._start(multiprocessing.get_context(context), ours, worker, part if by_fork else None)
-            ours.close()
-            for worker, connection in enumerate(self._connections):
-                first = lanes[worker].start
-                with contextlib.suppress(OSError):  # it has ended already; which is noticed next
-                    connection.send_bytes(pack((worker, first, mode, label, packed[worker])))
+            for worker in range(len(lanes)):
+                self._start(worker)
+            for worker in range(len(lanes)):
+                self._introduce(worker)
             self.facts: list[LaneFacts] = [self._begun(worker, context) for worker in range(len(lanes))]
         except BaseException:
             self._end()
             raise
 
-    def _start(self, context: Any, life: Connection, worker: int, factories: Any) -> None:
+    def _start(self, worker: int) -> None:
+        """Starts the process of a worker, the next one or one that was lost."""
+        context: Any = multiprocessing.get_context(self._context)
         ours, theirs = multiprocessing.Pipe()
-        inherited = [*self._connections, ours, self._life] if factories is not None else []
+        life, kept = self._life
+        factories = None if self._own is None else self._own[worker]
+        self._connections[worker : worker + 1] = [ours]
+        inherited = [*self._connections, kept] if factories is not None else []
         process = context.Process(
             target=_worker.main, args=(theirs, life, inherited, factories), daemon=True, name=f"fastvec-worker-{worker}"
         )
-        if context.get_start_method() == "forkserver":
+        if self._context == "forkserver":
             _use_forkserver()
         # A worker must not die of Ctrl-C before it can say that it ignores it; it begins with what is blocked here.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -114,11 +117,16 @@ class WorkerPool:
             process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._processes.append(process)
-        self._connections.append(ours)
-        theirs.close()
+            theirs.close()
+        self._processes[worker : worker + 1] = [process]
 
-    def _begun(self, worker: int, context: str) -> Any:
+    def _introduce(self, worker: int) -> None:
+        """Tells a worker that was started what its lanes are."""
+        message = pack((worker, self.lanes[worker].start, *self._begin, self._packed[worker]))
+        with contextlib.suppress(OSError):  # it has ended already; which is noticed next
+            self._connections[worker].send_bytes(message)
+
+    def _begun(self, worker: int, context: str = "fork") -> Any:
         """What a worker says while it begins.
 
         Raises:
@@ -155,14 +163,48 @@ class WorkerPool:
     def open(self, room: Room, file: int, words: npt.NDArray[np.int32]) -> None:
         """Tells workers where results and actions go: in this file, the words of the bells too."""
         self.words, self.spins = words, room.spins
-        for connection, process in zip(self._connections, self._processes, strict=True):
-            connection.send_bytes(pack(room))
-            reduction.send_handle(connection, file, process.pid)
         for worker in range(len(self.lanes)):
-            self._begun(worker, "fork")
+            self._give_room(worker, room, file)
+        for worker in range(len(self.lanes)):
+            self._begun(worker)
 
-    def run(self, kind: int, requests: Sequence[bytes] | None = None, timeout: float | None = None) -> list[Any]:
-        """Gives all workers a command, and waits until all have finished.
+    def _give_room(self, worker: int, room: Room, file: int) -> None:
+        with contextlib.suppress(OSError):  # it has ended already; which is noticed next
+            self._connections[worker].send_bytes(pack(room))
+            reduction.send_handle(self._connections[worker], file, self._processes[worker].pid)
+
+    def restart(self, worker: int, room: Room, file: int) -> None:
+        """Starts a worker anew, with new envs that were not reset; it may have been lost or not.
+
+        Raises:
+            WorkerError: if it ends before it is ready, or cannot make its envs. It is lost then.
+        """
+        self._processes[worker].kill()
+        self._processes[worker].join()
+        self._processes[worker].close()
+        self._connections[worker].close()
+        self.words[1 + worker] = 0
+        self._start(worker)
+        try:
+            self._introduce(worker)
+            self._begun(worker)
+            self._give_room(worker, room, file)
+            self._begun(worker)
+        except WorkerError:
+            self._processes[worker].kill()
+            self._processes[worker].join()
+            self._lose(worker, "could not be started again")
+            raise
+        self.lost[worker] = None
+
+    def run(
+        self,
+        kind: int,
+        requests: Sequence[bytes] | None = None,
+        timeout: float | None = None,
+        only: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """Gives all workers a command, or only some, and waits until all of these have finished.
 
         Args:
             kind: the command.
@@ -175,7 +217,8 @@ class WorkerPool:
         if self._outstanding:  # of a call that was interrupted
             self._wait(timeout)
             self._replies()
-        self._outstanding = [worker for worker, lost in enumerate(self.lost) if lost is None]
+        asked = range(len(self.lanes)) if only is None else only
+        self._outstanding = [worker for worker in asked if self.lost[worker] is None]
         _bell.expect(self.words, len(self._outstanding))
         for worker in self._outstanding:
             _bell.command(self.words, worker, kind)
@@ -271,11 +314,12 @@ class WorkerPool:
         return replies
 
 
-def _end(processes: list[Any], connections: list[Connection], life: Connection, owner: int) -> None:
+def _end(processes: list[Any], connections: list[Connection], life: tuple[Connection, Connection], owner: int) -> None:
     """Ends workers at once, and leaves nothing of them."""
     if owner != os.getpid():
         return
-    life.close()
+    for each in life:
+        each.close()
     for process in processes:
         if process.is_alive():
             process.kill()
