@@ -43,6 +43,11 @@ class SharedArrays:
             np.ndarray(shape, dtype, memory, offset) for (shape, dtype), offset in zip(plan, offsets, strict=True)
         ]
 
+    def __del__(self) -> None:
+        # Who is dropped without being closed must not keep the descriptor.
+        if hasattr(self, "file"):
+            self.close_file()
+
     def close_file(self) -> None:
         """Closes the descriptor; the memory stays as long as an array of it."""
         if self.file != -1:

@@ -172,8 +172,14 @@ def test_infos_of_one_lane_do_not_decide_the_type_of_others(backend):
         assert info["anything"].tolist() == [3 if action else "text" for action in actions]
 
 
-@pytest.mark.parametrize("stats", [False, True])
-@pytest.mark.parametrize("name", ["FrozenLake", "nested", "infos without options", "one array"])
+@pytest.mark.parametrize(
+    ("backend", "name", "stats"),
+    [
+        *(("serial", name, stats) for name in ("FrozenLake", "nested", "one array") for stats in (False, True)),
+        ("serial", "infos without options", False),
+        ("process", "nested", True),  # starts a worker for every check
+    ],
+)
 def test_no_rule_of_the_vector_api_is_broken(name, stats, backend, mode):
     source, kwargs = SOURCES[name]
     check_vector_env(
