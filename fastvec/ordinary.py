@@ -350,6 +350,9 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         failed: npt.NDArray[np.bool_] = self._ledger.status == FAILED
         return failed
 
+    def __del__(self) -> None:
+        """Does nothing, where Gymnasium before 1.3 closes: workers end with what holds them, and envs by themselves."""
+
     def __repr__(self) -> str:
         """The name of the class, what the envs were made of, and their number."""
         return f"{type(self).__name__}({self.label}, num_envs={self.num_envs})"

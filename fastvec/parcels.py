@@ -36,7 +36,11 @@ class Raised:
         except Exception:
             pickled = None
         text = traceback.format_exception_only(type(error), error)[0].strip()
-        return cls(text, "".join(traceback.format_exception(type(error), error, error.__traceback__)), pickled)
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        for note in getattr(error, "__notes__", ()):
+            if note not in trace:  # as before Python 3.11
+                trace += f"{note}\n"
+        return cls(text, trace, pickled)
 
     def exception(self) -> BaseException | None:
         """The exception, where it could be pickled."""

@@ -300,7 +300,7 @@ class WorkerPool:
         Returns:
             The replies, as :meth:`run` does; a worker that was killed is Lost.
         """
-        if self._owner != os.getpid():  # a fork of the process that they belong to
+        if self._owner != os.getpid() or not self._end.still_active():  # a fork of their process, or they have ended
             return []
         replies: list[Any] = []
         try:

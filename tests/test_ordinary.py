@@ -19,6 +19,7 @@ from rollout import sample_actions
 
 import fastvec
 from fastvec.testing import check_vector_env
+from fastvec.testing.checks import WRAPPER_COUNTS_SAME_STEP
 
 N = 4
 MODES = list(AutoresetMode)
@@ -213,6 +214,7 @@ def test_what_was_returned_stays(backend):
 # Statistics
 
 
+@pytest.mark.parametrize("mode", [each for each in MODES if WRAPPER_COUNTS_SAME_STEP or each.name != "SAME_STEP"])
 @pytest.mark.parametrize("name", ["Pendulum", "FrozenLake"])
 def test_statistics_are_those_of_the_wrapper(name, backend, mode):
     own, oracle = make_pair(name, backend, mode, episode_stats=True)
@@ -617,8 +619,8 @@ def test_a_copy_goes_on_alike_and_alone(duplicate):
         env.step(rng.integers(0, 2, 3))
     other = duplicate(env)
     actions = rng.integers(0, 2, (60, 3))
-    ours = [WithoutSeconds(env).step(row) for row in actions]
-    theirs = [WithoutSeconds(other).step(row) for row in actions]
+    pair = WithoutSeconds(env), WithoutSeconds(other)
+    ours, theirs = ([one.step(row) for row in actions] for one in pair)
     assert_same_bits(ours, theirs, "a copy")
 
 

@@ -149,6 +149,7 @@ class MadeOnceEnv(LaneEnv):
 @needs_proc
 def test_nothing_is_left(tmp_path):
     make_lanes(tmp_path, None).close()
+    gc.collect()
     before = files(), children()
     for cycle in range(3):
         directory = tmp_path / str(cycle)
