@@ -181,7 +181,6 @@ class WorkerPool:
         """
         self._processes[worker].kill()
         self._processes[worker].join()
-        self._processes[worker].close()
         self._connections[worker].close()
         self.words[1 + worker] = 0
         self._start(worker)
@@ -325,9 +324,9 @@ def _end(processes: list[Any], connections: list[Connection], life: tuple[Connec
             process.kill()
     for process in processes:
         process.join()
-        process.close()
     for connection in connections:
         connection.close()
+    # Not closed, but dropped: multiprocessing may be looking at them while the garbage collector comes here.
     processes.clear()
 
 
