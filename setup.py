@@ -41,12 +41,12 @@ setup(
         *(
             Extension(
                 f"fastvec.{name}",
-                [f"fastvec/{name}.pyx"],
+                [f"fastvec/{name.replace('.', '/')}.pyx"],
                 include_dirs=[numpy.get_include()],
                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("_GNU_SOURCE", None)],
                 extra_compile_args=COMPILE_FLAGS,
             )
-            for name in ("_lanes", "_bell")
+            for name in ("_lanes", "backends._bell")
         ),
     ]
 )

@@ -103,7 +103,7 @@ def update(logits: Floats, values: Floats, steps: Steps) -> None:
     np.add.at(values, states, VALUE_RATE * (targets - values[states]))
 
 
-def train(steps: int, seed: int) -> tuple[list[float], fastvec.first_ready.Staleness]:
+def train(steps: int, seed: int) -> tuple[list[float], fastvec.backends.first_ready.Staleness]:
     """Learns for so many steps of lanes; returns of episodes in the order of their ends, and how old policies were."""
     rng = np.random.default_rng(seed)
     logits, values = np.zeros((7, 2)), np.zeros(7)

@@ -1,5 +1,6 @@
 """fastvec: batched reinforcement-learning environments at the speed of the machine, with Gymnasium's bits."""
 
+from fastvec.backends.worker_error import WorkerError
 from fastvec.counter import CounterEnv
 from fastvec.evaluation import evaluate
 from fastvec.factory import make
@@ -15,7 +16,6 @@ from fastvec.mdp import from_tables
 from fastvec.normalization import NormalizeObservation, NormalizeReward
 from fastvec.rollout_buffer import RolloutBuffer
 from fastvec.vec_env import VecEnv
-from fastvec.worker_error import WorkerError
 
 __version__ = "0.1.0"
 

@@ -15,14 +15,14 @@ from gymnasium.vector import AutoresetMode
 
 from fastvec import registry
 from fastvec._core import Batch, kernel_info, precisions
-from fastvec.choosing import chosen
-from fastvec.first_ready import FirstReadyVecEnv
+from fastvec.backends.choosing import chosen
+from fastvec.backends.first_ready import FirstReadyVecEnv
+from fastvec.backends.ordinary import OrdinaryVecEnv
+from fastvec.backends.process import ProcessVecEnv
+from fastvec.backends.serial import SerialVecEnv
+from fastvec.backends.sources import EnvSource, Wrapper, factories_of, is_source, registered_spec
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
-from fastvec.ordinary import OrdinaryVecEnv
-from fastvec.process import ProcessVecEnv
 from fastvec.rendering import RenderedVecEnv, checked_render_lanes
-from fastvec.serial import SerialVecEnv
-from fastvec.sources import EnvSource, Wrapper, factories_of, is_source, registered_spec
 from fastvec.tables import Tables
 from fastvec.vec_env import VecEnv
 
@@ -121,8 +121,8 @@ def make(
             raises; None for no limit.
         on_worker_error: process alone: ``"raise"`` a WorkerError, or ``"restart"`` the worker with new envs, whose
             lanes are reported as truncated, with ``info["worker_restarted"]``.
-        batch_size: process alone: for ``send`` and ``recv`` of :class:`fastvec.first_ready.FirstReadyVecEnv`: how many
-            lanes a batch has, those that are ready first; None for an env that steps all lanes together.
+        batch_size: process alone, for ``send`` and ``recv``, :class:`fastvec.backends.first_ready.FirstReadyVecEnv`:
+            how many lanes a batch has, those that are ready first; None for an env that steps all lanes together.
         **env_kwargs: keywords of the env's constructor, for example ``sutton_barto_reward=True``.
 
     Returns:

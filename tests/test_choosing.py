@@ -7,7 +7,7 @@ import pytest
 from ordinary_envs import LaneEnv
 
 import fastvec
-from fastvec.choosing import StepCost, choose, measure
+from fastvec.backends.choosing import StepCost, choose, measure
 
 US, MS = 1e-6, 1e-3
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from fastvec._lanes import Lanes
-from fastvec.ordinary import Errors, Infos, LaneFacts, OrdinaryVecEnv
-from fastvec.sources import make_envs
+from fastvec.backends.ordinary import Errors, Infos, LaneFacts, OrdinaryVecEnv
+from fastvec.backends.sources import make_envs
 
 
 class SerialVecEnv(OrdinaryVecEnv):

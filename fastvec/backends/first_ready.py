@@ -16,17 +16,17 @@ import numpy.typing as npt
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
-from fastvec import _bell
 from fastvec._lanes import BEGAN, ENDED, FAILED, merge_infos
-from fastvec._worker import LANES, RESET_LANE, STEP_LANE, Reply
-from fastvec.lane_actions import LaneActions
-from fastvec.ordinary import Errors, Infos, Results
-from fastvec.parcels import Raised, pack_code
-from fastvec.parts import value_of
-from fastvec.process import Failure, ProcessVecEnv
+from fastvec.backends import _bell
+from fastvec.backends.lane_actions import LaneActions
+from fastvec.backends.ordinary import Errors, Infos, Results
+from fastvec.backends.parcels import Raised, pack_code
+from fastvec.backends.parts import value_of
+from fastvec.backends.process import Failure, ProcessVecEnv
+from fastvec.backends.worker import LANES, RESET_LANE, STEP_LANE, Reply
+from fastvec.backends.worker_error import WorkerError
+from fastvec.backends.worker_pool import CLOSE_TIMEOUT, PATIENCE, span
 from fastvec.reset_options import checked_seeds
-from fastvec.worker_error import WorkerError
-from fastvec.worker_pool import CLOSE_TIMEOUT, PATIENCE, span
 
 # The calls that may be made while lanes are out.
 BY_LANE = ("async_reset", "send", "recv")

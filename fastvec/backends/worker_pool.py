@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastvec import _bell, _worker
-from fastvec._worker import REQUEST, Room
-from fastvec.ordinary import LaneFacts
-from fastvec.parcels import Raised, pack, pack_code, unpack
-from fastvec.worker_error import WorkerError
+from fastvec.backends import _bell
+from fastvec.backends.ordinary import LaneFacts
+from fastvec.backends.parcels import Raised, pack, pack_code, unpack
+from fastvec.backends.worker import REQUEST, Room
+from fastvec.backends.worker import main as work
+from fastvec.backends.worker_error import WorkerError
 
 # How often the parent looks whether workers that it waits for are still there, in seconds.
 PATIENCE = 0.1
@@ -107,7 +108,7 @@ class WorkerPool:
         self._connections[worker : worker + 1] = [ours]
         inherited = [*self._connections, kept] if factories is not None else []
         process = context.Process(
-            target=_worker.main, args=(theirs, life, inherited, factories), daemon=True, name=f"fastvec-worker-{worker}"
+            target=work, args=(theirs, life, inherited, factories), daemon=True, name=f"fastvec-worker-{worker}"
         )
         if self._context == "forkserver":
             _use_forkserver()
@@ -353,5 +354,5 @@ def _use_forkserver() -> None:
     with _starting:
         server: Any = getattr(forkserver, "_forkserver", None)
         if getattr(server, "_forkserver_pid", 0) is None and getattr(server, "_preload_modules", []) == ["__main__"]:
-            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", "fastvec._worker"])
+            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", "fastvec.backends.worker"])
         forkserver.ensure_running()

@@ -17,15 +17,15 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
 from fastvec._lanes import ENDED, FAILED
-from fastvec._worker import REQUEST, STEP, Reply, Room
+from fastvec.backends.notes import add_note
+from fastvec.backends.ordinary import Errors, Infos, OrdinaryVecEnv
+from fastvec.backends.parcels import Raised, pack_code
+from fastvec.backends.parts import parts_of
+from fastvec.backends.shared_arrays import SharedArrays
+from fastvec.backends.worker import REQUEST, STEP, Reply, Room
+from fastvec.backends.worker_error import WorkerError
+from fastvec.backends.worker_pool import Lost, WorkerPool, span
 from fastvec.machine import usable_cores
-from fastvec.notes import add_note
-from fastvec.ordinary import Errors, Infos, OrdinaryVecEnv
-from fastvec.parcels import Raised, pack_code
-from fastvec.parts import parts_of
-from fastvec.shared_arrays import SharedArrays
-from fastvec.worker_error import WorkerError
-from fastvec.worker_pool import Lost, WorkerPool, span
 
 # How often to look for an event before sleeping, where there is a core for everyone: some 50 microseconds.
 SPINS = 2000

@@ -14,7 +14,7 @@ from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector.utils import batch_space, iterate
 
 from fastvec.actions import convert_actions
-from fastvec.parts import Part, parts_of, value_of
+from fastvec.backends.parts import Part, parts_of, value_of
 
 
 class LaneActions:

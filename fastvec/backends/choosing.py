@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium
 
-from fastvec.parcels import pack, unpack
+from fastvec.backends.parcels import pack, unpack
 
 logger = logging.getLogger("fastvec")
 

@@ -17,9 +17,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from fastvec._lanes import FAILED, Ledger, merge_infos
-from fastvec.lane_actions import LaneActions
-from fastvec.notes import add_note
-from fastvec.parts import parts_of, value_of
+from fastvec.backends.lane_actions import LaneActions
+from fastvec.backends.notes import add_note
+from fastvec.backends.parts import parts_of, value_of
 from fastvec.reset_options import checked_mask, checked_seeds
 
 Infos = list[tuple[int, dict[str, Any]]]

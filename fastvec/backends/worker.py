@@ -15,14 +15,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from fastvec import _bell
 from fastvec._lanes import Lanes
-from fastvec.lane_actions import LaneActions
-from fastvec.ordinary import LaneFacts
-from fastvec.parcels import Raised, pack, unpack
-from fastvec.parts import parts_of
-from fastvec.shared_arrays import Plan, SharedArrays
-from fastvec.sources import make_envs
+from fastvec.backends import _bell
+from fastvec.backends.lane_actions import LaneActions
+from fastvec.backends.ordinary import LaneFacts
+from fastvec.backends.parcels import Raised, pack, unpack
+from fastvec.backends.parts import parts_of
+from fastvec.backends.shared_arrays import Plan, SharedArrays
+from fastvec.backends.sources import make_envs
 
 # Commands: of a step all is in shared memory; of a request what is asked for is in the pipe; and single lanes may have
 # something to do, which their words in shared memory say.

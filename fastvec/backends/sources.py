@@ -11,7 +11,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from fastvec.notes import add_note
+from fastvec.backends.notes import add_note
 
 EnvFactory: TypeAlias = Callable[..., gymnasium.Env[Any, Any]]
 Wrapper: TypeAlias = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
