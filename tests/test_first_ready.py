@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from ordinary_envs import InfosEnv, LaneEnv, NestedEnv, WordsEnv
-from test_process import wait_until_gone
+from processes import wait_until_gone
 
 import fastvec
 

@@ -4,6 +4,7 @@ nothing behind. What it has in common with the serial backend is in test_ordinar
 import copy
 import functools
 import gc
+import importlib.util
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium as gym
@@ -19,9 +21,10 @@ import pytest
 from bits import assert_same_bits
 from gymnasium.error import ResetNeeded
 from ordinary_envs import InfosEnv, LaneEnv, NestedEnv, WordsEnv
+from processes import children, files, needs_proc, wait_until_gone
 
 import fastvec
-from fastvec import parcels
+from fastvec.backends import parcels
 
 CONTEXTS = ["forkserver", "spawn", "fork"]
 
@@ -34,26 +37,6 @@ def context(request):
 def make_lanes(n=4, trouble=None, lane=2, **kwargs):
     factories = [functools.partial(LaneEnv, i, trouble=trouble if i == lane else None) for i in range(n)]
     return fastvec.make(factories, backend="process", **kwargs)
-
-
-def is_there(process):
-    """Whether there is a process of that number, even a dead one that nobody has asked for."""
-    return Path(f"/proc/{process}").exists() if sys.platform == "linux" else _answers(process)
-
-
-def _answers(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def wait_until_gone(processes, seconds=30):
-    end = time.monotonic() + seconds
-    while any(map(is_there, processes)):
-        assert time.monotonic() < end, f"{[each for each in processes if is_there(each)]} are still there"
-        time.sleep(0.02)
 
 
 # The same results however they come
@@ -121,8 +104,22 @@ def test_what_only_the_script_knows_reaches_the_workers(context):
     assert env.call("add", 1) == (8, 8)
 
 
+def test_a_class_of_a_module_that_workers_cannot_import_reaches_them(tmp_path, monkeypatch, context):
+    """As of a test suite that pytest imports by path."""
+    path = tmp_path / "only_here.py"
+    path.write_text("from ordinary_envs import LaneEnv\n\nclass Here(LaneEnv):\n    place = 'here'\n")
+    spec = importlib.util.spec_from_file_location("only_here", path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    spec.loader.exec_module(module)
+    with closing(fastvec.make(module.Here, 2, backend="process", context=context)) as env:
+        assert env.get_attr("place") == ("here", "here")
+        # The class that comes back is the one that is here.
+        assert isinstance(env.get_attr("unwrapped")[0], module.Here)
+
+
 def test_without_cloudpickle_what_to_do_is_said(monkeypatch):
-    monkeypatch.setattr(parcels, "cloudpickle", None)
+    monkeypatch.setattr(parcels, "code_pickler", None)
     with pytest.raises(TypeError, match="install cloudpickle"):
         fastvec.make(lambda: LaneEnv(), 2, backend="process")
     assert fastvec.make(LaneEnv, 2, backend="process").get_attr("lane") == (0, 0)
@@ -304,18 +301,6 @@ def test_worker_errors_can_be_pickled():
 
 
 # The end
-
-
-def children():
-    """The processes that this one has started itself and that are there."""
-    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
-
-
-def files():
-    return len(os.listdir("/proc/self/fd"))
-
-
-needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 @pytest.mark.parametrize("trouble", [None, "close"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from ordinary_envs import LaneEnv, make_trouble
-from test_process import children, files, needs_proc, wait_until_gone
+from processes import children, files, needs_proc, wait_until_gone
 
 import fastvec
 

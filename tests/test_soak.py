@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 from ordinary_envs import LaneEnv
-from test_process import children, files, needs_proc
+from processes import children, files, needs_proc
 
 import fastvec
 

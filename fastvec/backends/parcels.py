@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 try:
-    import cloudpickle
-except ImportError:
-    cloudpickle = None
+    from fastvec.backends import code_pickler
+except ImportError:  # cloudpickle is not installed
+    code_pickler = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def pack(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:
-        if cloudpickle is None:
+        if code_pickler is None:
             raise
-        packed: bytes = cloudpickle.dumps(value)
+        packed: bytes = code_pickler.dumps(value)
         return packed
 
 
@@ -72,12 +72,12 @@ def pack_code(value: Any, what: str) -> bytes:
         TypeError: if it cannot be; the message says what to do.
     """
     try:
-        packed: bytes = (pickle if cloudpickle is None else cloudpickle).dumps(value)
+        packed: bytes = (pickle if code_pickler is None else code_pickler).dumps(value)
         return packed
     except Exception as error:
         way = (
             "install cloudpickle, which pickles functions and classes that were made anywhere"
-            if cloudpickle is None
+            if code_pickler is None
             else "make what it holds in the env's constructor, or use backend='serial' or context='fork'"
         )
         raise TypeError(
