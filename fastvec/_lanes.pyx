@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 import time
 
 import numpy as np
+from gymnasium import Wrapper
 from gymnasium.error import ResetNeeded
 
 cnp.import_array()
@@ -256,10 +257,19 @@ cdef class Lanes:
         for i in range(len(self.envs)):
             self.status[i] = _FAILED
 
-    def call(self, str name, tuple args, dict kwargs):
-        """Calls each env's method of that name, in the env or one of its wrappers; an attribute is just read."""
+    def call(self, str name, tuple args, dict kwargs, only=None):
+        """Calls each env's method of that name, in the env or one of its wrappers; an attribute is just read.
+
+        Args:
+            name: the name.
+            args, kwargs: the method's.
+            only: a set of lanes, for fewer than all; the value of others is None.
+        """
         values = []
-        for env in self.envs:
+        for i, env in enumerate(self.envs):
+            if only is not None and self.first + i not in only:
+                values.append(None)
+                continue
             found = env.get_wrapper_attr(name)
             values.append(found(*args, **kwargs) if callable(found) else found)
         return values
@@ -272,6 +282,15 @@ cdef class Lanes:
         """Sets each env's attribute of that name where it is, in the env or one of its wrappers."""
         for env, value in zip(self.envs, values, strict=True):
             env.set_wrapper_attr(name, value)
+
+    def are_wrapped(self, wrapper_class):
+        """Whether each env is in a wrapper of this class."""
+        values = []
+        for env in self.envs:
+            while isinstance(env, Wrapper) and not isinstance(env, wrapper_class):
+                env = env.env
+            values.append(isinstance(env, wrapper_class))
+        return values
 
     def render(self):
         """What each env renders."""

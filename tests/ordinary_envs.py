@@ -45,6 +45,28 @@ class NestedEnv(gym.Env):
         return self._observation(), reward, bool(self.np_random.random() < 0.1), False, {"force": force.copy()}
 
 
+class FlatDictEnv(gym.Env):
+    """Observations of two arrays, as Stable-Baselines3 takes them."""
+
+    observation_space = Dict({"position": Box(-1, 1, (2, 3), np.float32), "pixels": Box(0, 255, (4,), np.uint8)})
+    action_space = Discrete(3)
+
+    def _observation(self):
+        rng = self.np_random
+        return {
+            "position": rng.uniform(-1, 1, (2, 3)).astype(np.float32),
+            "pixels": rng.integers(0, 256, 4, np.uint8),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self._observation(), {"options": options}
+
+    def step(self, action):
+        draw = self.np_random.random()
+        return self._observation(), float(action) + draw, bool(draw < 0.1), bool(draw > 0.9), {"draw": draw}
+
+
 class OneArrayEnv(gym.Env):
     """Writes all observations into one array, and its infos into one dict."""
 
@@ -172,6 +194,20 @@ class LaneEnv(gym.Env):
         if self.trouble == "close":
             time.sleep(60)
         self.was_closed = True
+
+
+class OnceEnv(LaneEnv):
+    """Has trouble in its third step, if no env before had."""
+
+    def __init__(self, lane, path, trouble):
+        super().__init__(lane)
+        self.path, self.kind = path, trouble
+
+    def step(self, action):
+        if self.path is not None and self.total == 2 and not self.path.exists():
+            self.path.touch()
+            make_trouble(self.kind)
+        return super().step(action)
 
 
 class UnpicklableError(Exception):

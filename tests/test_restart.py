@@ -8,24 +8,10 @@ import os
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from ordinary_envs import LaneEnv, make_trouble
+from ordinary_envs import LaneEnv, OnceEnv
 from processes import children, files, needs_proc, wait_until_gone
 
 import fastvec
-
-
-class OnceEnv(LaneEnv):
-    """Has trouble in its third step, if no env before had."""
-
-    def __init__(self, lane, path, trouble):
-        super().__init__(lane)
-        self.path, self.kind = path, trouble
-
-    def step(self, action):
-        if self.path is not None and self.total == 2 and not self.path.exists():
-            self.path.touch()
-            make_trouble(self.kind)
-        return super().step(action)
 
 
 def make_lanes(tmp_path, trouble, **kwargs):

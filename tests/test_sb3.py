@@ -3,6 +3,7 @@ the algorithms and wrappers that stand on a VecEnv."""
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
 import types
@@ -14,6 +15,8 @@ import pytest
 from bits import assert_same_bits
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.spaces import MultiDiscrete
+from gymnasium.wrappers import TimeAwareObservation
+from ordinary_envs import FlatDictEnv, InfosEnv, LaneEnv, OnceEnv, OneArrayEnv
 from rollout import make_single, sample_actions
 
 import fastvec
@@ -66,7 +69,7 @@ def assert_same_infos(ours, theirs, where):
             assert (our_episode["r"], our_episode["l"]) == (their_episode["r"], their_episode["l"])
             assert type(our_episode["l"]) is type(their_episode["l"])
             del our_info["episode"], their_info["episode"]
-        if "terminal_observation" in their_info:
+        if "terminal_observation" in their_info and not isinstance(their_info["terminal_observation"], dict):
             their_info["terminal_observation"] = np.asarray(as_ours(their_info["terminal_observation"]))
             our_info["terminal_observation"] = np.asarray(our_info["terminal_observation"])
         if "prob" in their_info:
@@ -353,9 +356,9 @@ def test_factories_that_make_different_envs_are_refused():
         maps.append(maps.pop(0))
         return gymnasium.make("FrozenLake-v1", desc=maps[0])
 
-    for make in (make_vec_env, lambda *args: sb3_make_vec_env(*args, vec_env_cls=FastVecEnv)):
+    for make in (make_vec_env, functools.partial(sb3_make_vec_env, vec_env_cls=FastVecEnv)):
         with pytest.raises(ValueError, match="factory 1 makes another env than factory 0"):
-            make(different, 3)
+            make(different, 3, vec_env_kwargs={"backend": "native"})
 
 
 def test_arrays_without_copies_are_refused():
@@ -386,14 +389,24 @@ class OtherCartPole(CartPoleEnv):
     pass
 
 
+NATIVE = {"backend": "native"}
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: make_vec_env("LunarLander-v3"), Exception, "LunarLander-v3"),
-        (lambda: make_vec_env(OtherCartPole), ValueError, "OtherCartPole has no native lanes.*DummyVecEnv"),
-        (lambda: make_vec_env("CartPole-v1", monitor_dir="logs"), ValueError, "monitor_dir is 'logs'.*VecMonitor"),
-        (lambda: make_vec_env("CartPole-v1", wrapper_class=Monitor), ValueError, "wrapper_class"),
-        (lambda: make_vec_env("CartPole-v1", monitor_kwargs={"info_keywords": ("x",)}), ValueError, "monitor_kwargs"),
+        (lambda: make_vec_env("NoSuchEnv-v3"), Exception, "NoSuchEnv"),
+        (lambda: make_vec_env(OtherCartPole, vec_env_kwargs=NATIVE), ValueError, "OtherCartPole has no native lanes"),
+        (
+            lambda: make_vec_env("CartPole-v1", wrapper_class=TimeAwareObservation, vec_env_kwargs=NATIVE),
+            ValueError,
+            "wrapped in TimeAwareObservation.*backend='serial' or 'process'",
+        ),
+        (
+            lambda: make_vec_env("CartPole-v1", monitor_kwargs={"info_keywords": ("x",)}, vec_env_kwargs=NATIVE),
+            ValueError,
+            "Monitor keeps more than statistics",
+        ),
         (lambda: make_vec_env("CartPole-v1", 0), ValueError, "n_envs is 0"),
         (lambda: FastVecEnv(fastvec.make("CartPole-v1", 2)), ValueError, "autoreset_mode='NextStep'.*'SameStep'"),
         (lambda: FastVecEnv(fastvec.make("CartPole-v1", 2, autoreset_mode="SameStep")), ValueError, "episode_stats"),
@@ -401,16 +414,21 @@ class OtherCartPole(CartPoleEnv):
         (lambda: FastVecEnv(3), TypeError, "list of functions"),
         (lambda: FastVecEnv(fastvec.make("CartPole-v1"), num_threads=2), TypeError, "num_threads"),
         (
-            lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1"), lambda: gymnasium.make("CartPole-v0")]),
+            lambda: FastVecEnv(
+                [functools.partial(gymnasium.make, f"CartPole-v{version}") for version in (1, 0)], **NATIVE
+            ),
             ValueError,
             "factory 1 makes another env than factory 0",
         ),
         (
-            lambda: FastVecEnv([lambda: gymnasium.wrappers.TimeAwareObservation(gymnasium.make("CartPole-v1"))]),
+            lambda: FastVecEnv([lambda: TimeAwareObservation(gymnasium.make("CartPole-v1"))], **NATIVE),
             ValueError,
             "TimeAwareObservation",
         ),
-        (lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1")], batch=2), TypeError, "batch"),
+        (lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1")], batch=2), TypeError, "batch.*num_threads"),
+        (lambda: FastVecEnv([lambda: gymnasium.make("CartPole-v1")], backend="threads"), ValueError, "'threads'"),
+        (lambda: FastVecEnv(fastvec.make(LaneEnv, 2)), ValueError, "autoreset_mode='NextStep'"),
+        (lambda: FastVecEnv(fastvec.make(LaneEnv, autoreset_mode="SameStep", copy=False)), ValueError, "copy=False"),
         (lambda: make_ours("CartPole-v1").step_wait(), RuntimeError, "step_async"),
     ],
 )
@@ -419,6 +437,151 @@ def test_what_cannot_be_is_refused(make, error, message):
         warnings.simplefilter("ignore")
         with pytest.raises(error, match=message):
             make()
+
+
+# Ordinary envs
+
+
+def make_monitored(source, **kwargs):
+    """Functions that make envs in Monitor, and in nothing else."""
+    return [lambda: Monitor(source(**kwargs))] * N
+
+
+@pytest.mark.parametrize("backend", ["serial", "process"])
+@pytest.mark.parametrize(
+    "source",
+    [lambda: gymnasium.make("Pendulum-v1", max_episode_steps=17), FlatDictEnv, InfosEnv],
+    ids=["id", "dict", "infos"],
+)
+def test_ordinary_envs_equal_dummy_vec_env(source, backend):
+    ours, dummy = FastVecEnv(make_monitored(source), backend=backend), DummyVecEnv(make_monitored(source))
+    assert ours.observation_space == dummy.observation_space
+    assert ours.metadata == dummy.metadata
+    rng = np.random.default_rng(0)
+    ended = 0
+    for seed in (3, None, 5):
+        for env in (ours, dummy):
+            if seed is not None:
+                env.seed(seed)
+        assert_same_bits(ours.reset(), dict_or_array(dummy.reset()), "reset")
+        assert_same_infos(ours.reset_infos, dummy.reset_infos, "reset")
+        for step in range(60):
+            actions = sample_actions(ours.action_space, (N,), rng)
+            *results, infos = ours.step(actions)
+            *expected, their_infos = dummy.step(actions)
+            expected[0] = dict_or_array(expected[0])
+            for one, other in zip(results, expected, strict=True):
+                assert_same_bits(one, other, f"step {step}")
+            assert_same_infos(infos, their_infos, f"step {step}")
+            assert_same_infos(ours.reset_infos, dummy.reset_infos, f"step {step}, reset_infos")
+            ended += expected[2].sum()
+    assert ended > 10
+    ours.close()
+
+
+def dict_or_array(obs):
+    """SB3's OrderedDict as a dict."""
+    return dict(obs) if isinstance(obs, dict) else obs
+
+
+@pytest.mark.parametrize("backend", ["serial", "process"])
+def test_an_env_that_reuses_its_array_and_its_info_ends_right(backend):
+    """Where DummyVecEnv shows the next episode's."""
+    env = FastVecEnv(make_monitored(OneArrayEnv, length=3), backend=backend)
+    env.reset()
+    for _ in range(3):
+        _, _, dones, infos = env.step(np.zeros((N, 2), np.float32))
+    assert dones.all()
+    for lane in range(N):
+        assert infos[lane]["terminal_observation"][0] == 2
+        assert infos[lane]["steps"] == 3
+        assert infos[lane]["TimeLimit.truncated"]
+        assert env.reset_infos[lane] == {"steps": 0}
+    env.close()
+
+
+@pytest.mark.parametrize("backend", ["auto", "serial", "process"])
+def test_make_vec_env_of_ordinary_envs_is_as_sb3s(tmp_path, backend):
+    """Wrappers around each env, and the files of Monitor."""
+
+    def make(function, directory, **kwargs):
+        return function(
+            "CartPole-v1",
+            3,
+            seed=5,
+            start_index=2,
+            monitor_dir=str(tmp_path / directory),
+            wrapper_class=TimeAwareObservation,
+            wrapper_kwargs={"flatten": True},
+            env_kwargs={"sutton_barto_reward": True},
+            **kwargs,
+        )
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours = make(make_vec_env, "ours", vec_env_kwargs={"backend": backend})
+    warned = any("no native lanes, since the env is wrapped in" in str(each.message) for each in caught)
+    assert warned == (backend == "auto")
+    theirs = make(sb3_make_vec_env, "theirs")
+    assert type(ours) is FastVecEnv
+    assert_same_bits(ours.reset(), theirs.reset(), "reset")
+    for _ in range(100):
+        actions = np.ones(3, np.int64)
+        for one, other in zip(ours.step(actions)[:3], theirs.step(actions)[:3], strict=True):
+            assert_same_bits(one, other, "step")
+    assert ours.env_is_wrapped(TimeAwareObservation) == [True] * 3
+    assert ours.env_is_wrapped(Monitor, [0, 2]) == [True] * 2
+    assert ours.env_is_wrapped(gymnasium.wrappers.ClipReward) == [False] * 3
+    ours.close()
+    theirs.close()
+    written = sorted(path.name for path in (tmp_path / "ours").iterdir())
+    assert written == sorted(path.name for path in (tmp_path / "theirs").iterdir())
+    for name in written:
+        lines, expected = ((tmp_path / side / name).read_text().splitlines()[1:] for side in ("ours", "theirs"))
+        assert [line.rsplit(",", 1)[0] for line in lines] == [line.rsplit(",", 1)[0] for line in expected]
+        assert len(lines) > 5
+
+
+@pytest.mark.parametrize("backend", ["serial", "process"])
+def test_methods_and_attributes_of_some_ordinary_envs(backend):
+    env = FastVecEnv([functools.partial(LaneEnv, lane) for lane in range(N)], backend=backend)
+    env.reset()
+    assert env.get_attr("lane", [1, 3]) == [1, 3]
+    assert env.env_method("add", 10, other=1, indices=[4, 0]) == [15, 11]
+    env.set_attr("lane", 9, indices=2)
+    assert env.get_attr("lane") == [0, 1, 9, 3, 4]
+    env.set_attr("unheard_of", "x")
+    assert env.get_attr("unheard_of", 0) == ["x"]
+    assert env.has_attr("lane")
+    assert not env.has_attr("no_such_thing")
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        env.env_method("no_such_thing")
+    assert not env.env_is_wrapped(Monitor, 0)[0]
+    env.close()
+
+
+def test_statistics_of_fastvec_stand_in_for_monitor():
+    ours = FastVecEnv(fastvec.make(LaneEnv, 2, autoreset_mode="SameStep", episode_stats=True, backend="serial"))
+    assert ours.env_is_wrapped(Monitor) == [True] * 2
+    dummy = DummyVecEnv([lambda: Monitor(LaneEnv())] * 2)
+    assert_same_bits(ours.reset(), dummy.reset(), "reset")
+    for _ in range(20):
+        actions = np.zeros(2, np.int64)
+        assert_same_infos(ours.step(actions)[3], dummy.step(actions)[3], "step")
+
+
+def test_lanes_of_a_restarted_worker_are_done(tmp_path):
+    factories = [functools.partial(OnceEnv, lane, tmp_path / "trouble" if lane else None, "kill") for lane in range(2)]
+    env = FastVecEnv(factories, backend="process", num_workers=2, on_worker_error="restart")
+    env.reset()
+    for _ in range(2):
+        before = env.step(np.zeros(2, np.int64))
+    _, _, dones, infos = env.step(np.zeros(2, np.int64))
+    assert dones.tolist() == [False, True]
+    assert infos[1]["worker_restarted"]
+    assert infos[1]["TimeLimit.truncated"]
+    assert_same_bits(infos[1]["terminal_observation"], before[0][1], "the last observation that was seen")
+    env.close()
 
 
 # What learns on it

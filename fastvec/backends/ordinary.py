@@ -58,6 +58,8 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         observation_space, action_space: those of all lanes.
         metadata: that of the envs, with ``"autoreset_mode"``.
         spec: the ``EnvSpec`` of the envs where all were made of one, else None.
+        lane_infos: the infos of the last reset or step as the envs returned them: (lane, dict) where there is something
+            in it, and likewise of last steps of episodes, in SAME_STEP mode.
     """
 
     backend: str
@@ -103,6 +105,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             autoreset_mode.value,
             bool(episode_stats),
         )
+        self.lane_infos: tuple[Infos, Infos] = [], []
         self._started = False
         self._restarted: npt.NDArray[np.bool_] | None = None  # lanes whose worker was restarted in this step
         self._running: str | None = None  # the call that a thread is in
@@ -161,6 +164,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 seeds = [None if seeds is None else seeds + lane for lane in range(n)]
             own = None if options is None else {key: value for key, value in options.items() if key != "reset_mask"}
             infos, errors = self._reset_lanes(seeds, mask, own)
+            self.lane_infos = infos, []
             self._started = True
             self._ledger.begin(mask)
             results = self._shown(self._observations), merge_infos(n, infos) if infos else {}
@@ -198,6 +202,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             ledger = self._ledger
             self._require_ready()
             infos, finals, errors = self._step_lanes(arrays)
+            self.lane_infos = infos, finals
             ended, episode = self._settle()
             info = merge_infos(self.num_envs, infos) if infos else {}
             if ended:
@@ -295,6 +300,23 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         finally:
             self._running = None
 
+    def call_lanes(self, lanes: Sequence[int], name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """As :meth:`call`, in these lanes alone: a value for each of them, in their order."""
+        self._enter("call")
+        try:
+            values = self._ask_lanes("call", name, args, kwargs, frozenset(lanes))
+            return [values[lane] for lane in lanes]
+        finally:
+            self._running = None
+
+    def are_wrapped(self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]]) -> list[bool]:
+        """Whether each lane's env is in a wrapper of this class."""
+        self._enter("are_wrapped")
+        try:
+            return self._ask_lanes("are_wrapped", wrapper_class)
+        finally:
+            self._running = None
+
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """An attribute of every lane's env or its wrappers; methods are not called.
 
@@ -343,6 +365,11 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     def episode_stats(self) -> bool:
         """Whether infos have the statistics of episodes that end."""
         return self._ledger.episode_stats
+
+    @property
+    def reuses_arrays(self) -> bool:
+        """Whether results are overwritten by the next call."""
+        return not self._copy
 
     @property
     def failed(self) -> npt.NDArray[np.bool_]:
