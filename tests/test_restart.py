@@ -4,6 +4,7 @@ import functools
 import gc
 import logging
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -28,9 +29,10 @@ def two_steps(env):
         env.step([0] * 4)
 
 
+@pytest.mark.parametrize("shared_memory", [True, False])
 @pytest.mark.parametrize("trouble", ["kill", "exit", "raise", "unpicklable", "sleep"])
-def test_lanes_are_truncated_and_show_what_they_showed(tmp_path, trouble, caplog):
-    env = make_lanes(tmp_path, trouble, step_timeout=1.0 if trouble == "sleep" else None)
+def test_lanes_are_truncated_and_show_what_they_showed(tmp_path, trouble, shared_memory, caplog):
+    env = make_lanes(tmp_path, trouble, step_timeout=1.0 if trouble == "sleep" else None, shared_memory=shared_memory)
     two_steps(env)
     with caplog.at_level(logging.WARNING, logger="fastvec"):
         obs, rewards, terminations, truncations, info = env.step([0] * 4)
@@ -48,8 +50,9 @@ def test_lanes_are_truncated_and_show_what_they_showed(tmp_path, trouble, caplog
     env.close()
 
 
-def test_same_step_shows_the_new_episode_and_no_final_obs(tmp_path):
-    env = make_lanes(tmp_path, "kill", autoreset_mode="SameStep")
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_same_step_shows_the_new_episode_and_no_final_obs(tmp_path, shared_memory):
+    env = make_lanes(tmp_path, "kill", autoreset_mode="SameStep", shared_memory=shared_memory)
     two_steps(env)
     obs, *_, truncations, info = env.step([0] * 4)
     assert obs.tolist() == [[3], [3], [0], [0]]
@@ -155,8 +158,6 @@ def test_nothing_is_left(tmp_path):
     ("kwargs", "message"),
     [
         ({"on_worker_error": "ignore"}, "'restart'"),
-        ({"on_worker_error": "restart", "shared_memory": False}, "shared_memory"),
-        ({"on_worker_error": "restart", "batch_size": 1}, "batch_size"),
         ({"on_worker_error": "restart", "backend": "serial"}, "process backend alone"),
     ],
 )
@@ -174,4 +175,130 @@ def test_other_lanes_are_as_if_nothing_had_happened(tmp_path):
         actions = rng.integers(0, 3, 4)
         for one, other in zip(env.step(actions)[:4], calm.step(actions)[:4], strict=True):
             assert one[:2].tolist() == other[:2].tolist()
+    env.close()
+
+
+# Batches of who is ready first
+
+
+def received(env, count):
+    """The next rows of so many lanes: {lane: (observation, reward, terminated, truncated, restarted, began)}."""
+    rows = {}
+    while len(rows) < count:
+        obs, rewards, terminations, truncations, info = env.recv(timeout=60)
+        restarted = info.get("worker_restarted", np.zeros(len(obs), bool))
+        columns = (obs[:, 0], rewards, terminations, truncations, restarted, info["began"])
+        for lane, *row in zip(info["env_id"].tolist(), *(column.tolist() for column in columns), strict=True):
+            assert lane not in rows
+            rows[lane] = tuple(row)
+    return rows
+
+
+@pytest.mark.parametrize("trouble", ["kill", "exit", "raise", "sleep"])
+@pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
+def test_lanes_that_are_out_are_cut_off(tmp_path, trouble, mode):
+    timeout = 1.0 if trouble == "sleep" else None
+    env = make_lanes(tmp_path, trouble, batch_size=1, autoreset_mode=mode, step_timeout=timeout)
+    env.async_reset(seed=0)
+    assert received(env, 4) == dict.fromkeys(range(4), (0, 0, False, False, False, True))
+    for count in (1, 2):
+        env.send([0] * 4, range(4))
+        assert received(env, 4) == {lane: (count, lane, False, False, False, False) for lane in range(4)}
+    # Lane 2 is of the same worker: it may be done before lane 3 fails, and is then cut off in the step after.
+    env.send([0] * 4, range(4))
+    rows = received(env, 4)
+    assert {lane: rows[lane] for lane in (0, 1)} == {lane: (3, lane, False, False, False, False) for lane in (0, 1)}
+    assert rows[3] == (2, 0, False, True, True, False)
+    if not rows[2][4]:
+        assert rows[2] == (3, 2, False, False, False, False)
+        env.send([0], [2])
+        assert received(env, 1) == {2: (3, 0, False, True, True, False)}
+    if mode == "Disabled":
+        with pytest.raises(ResetNeeded, match="lane 2 has ended"):
+            env.send([0], [2])
+        env.async_reset(env_ids=[2, 3])
+    else:
+        env.send([0, 0], [2, 3])
+    assert received(env, 2) == dict.fromkeys((2, 3), (0, 0, False, False, False, True))
+    env.send([0] * 4, range(4))
+    rows = received(env, 4)
+    assert [rows[lane][0] for lane in range(4)] == [4, 4, 1, 1]
+    env.close()
+
+
+def test_in_same_step_mode_cut_off_lanes_show_the_new_episode(tmp_path):
+    path = tmp_path / "trouble"
+    factories = [functools.partial(OnceEnv, lane, path if lane else None, "kill") for lane in range(2)]
+    env = fastvec.make(
+        factories,
+        num_workers=2,
+        batch_size=1,
+        autoreset_mode="SameStep",
+        on_worker_error="restart",
+        episode_stats=True,
+    )
+    env.async_reset(seed=0)
+    received(env, 2)
+    for _ in range(2):
+        env.send([0, 0], [0, 1])
+        received(env, 2)
+    env.send([0], [1])
+    obs, rewards, _, truncations, info = env.recv(timeout=60)
+    assert (obs.tolist(), rewards.tolist(), truncations.tolist()) == ([[0]], [0], [True])
+    assert info["worker_restarted"].tolist() == [True]
+    assert info["final_obs"].tolist() == [[2]]
+    assert info["_final_obs"].tolist() == info["_final_info"].tolist() == [False]
+    assert "episode" not in info or not info["_episode"].any()
+    env.send([0, 0], [0, 1])
+    assert {lane: row[0] for lane, row in received(env, 2).items()} == {0: 3, 1: 1}
+    env.close()
+
+
+def test_lanes_that_nobody_had_sent_to_are_cut_off_at_the_next_send(tmp_path):
+    path = tmp_path / "trouble"
+    factories = [functools.partial(OnceEnv, lane, path if lane else None, "kill") for lane in range(2)]
+    env = fastvec.make(factories, num_workers=1, batch_size=1, on_worker_error="restart")
+    env.async_reset(seed=0)
+    received(env, 2)
+    for _ in range(2):
+        env.send([0], [1])
+        received(env, 1)
+    env.send([0], [0])
+    received(env, 1)
+    env.send([0], [1])
+    assert received(env, 1) == {1: (2, 0, False, True, True, False)}
+    # All lanes together need to know of it first.
+    env.send([0], [1])
+    received(env, 1)
+    assert env.failed.tolist() == [True, False]
+    with pytest.raises(ResetNeeded, match="lane 0"):
+        env.step([0, 0])
+    env.send([0], [0])
+    assert received(env, 1) == {0: (1, 0, False, True, True, False)}
+    env.step([0, 0])
+    env.close()
+
+
+def test_a_worker_that_is_lost_while_no_lane_is_out_comes_back_with_the_next_send():
+    env = fastvec.make(LaneEnv, 2, num_workers=2, batch_size=1, on_worker_error="restart")
+    env.reset(seed=0)
+    (_, process) = env.call("process")
+    os.kill(process, signal.SIGKILL)
+    env.send([0, 0], [0, 1])
+    assert received(env, 2) == {0: (1, 0, False, False, False, False), 1: (0, 0, False, True, True, False)}
+    env.close()
+
+
+def test_a_crash_loop_of_batches_stops_with_its_cause():
+    factories = [functools.partial(LaneEnv, lane, trouble="kill" if lane else None, at=1) for lane in range(2)]
+    env = fastvec.make(factories, num_workers=2, batch_size=1, on_worker_error="restart")
+    env.reset(seed=0)
+    for _ in range(6):  # each second step is a reset
+        env.send([0], [1])
+        env.recv(timeout=60)
+    env.send([0], [1])
+    with pytest.raises(fastvec.WorkerError, match="killed by SIGKILL"):
+        env.recv(timeout=60)
+    env.send([0], [0])
+    assert received(env, 1)[0][0] == 1
     env.close()

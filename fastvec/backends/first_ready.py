@@ -16,13 +16,13 @@ import numpy.typing as npt
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
-from fastvec._lanes import BEGAN, ENDED, FAILED, merge_infos
+from fastvec._lanes import BEGAN, ENDED, FAILED, RUNNING, merge_infos
 from fastvec.backends import _bell
 from fastvec.backends.lane_actions import LaneActions
 from fastvec.backends.ordinary import Errors, Infos, Results
 from fastvec.backends.parcels import Raised, pack_code
 from fastvec.backends.parts import value_of
-from fastvec.backends.process import Failure, ProcessVecEnv
+from fastvec.backends.process import Failure, ProcessVecEnv, put_rows
 from fastvec.backends.worker import LANES, RESET_LANE, STEP_LANE, Reply
 from fastvec.backends.worker_error import WorkerError
 from fastvec.backends.worker_pool import CLOSE_TIMEOUT, PATIENCE, span
@@ -70,8 +70,6 @@ class FirstReadyVecEnv(ProcessVecEnv):
         try:
             if not 1 <= batch_size <= self.num_envs:
                 raise ValueError(f"batch_size is {batch_size}: expected 1 to {self.num_envs}, the number of lanes")
-            if self._restarts:
-                raise ValueError("on_worker_error='restart' is for steps of all lanes: leave batch_size out")
             if not self._actions_shared:
                 raise ValueError("batch_size needs shared_memory=True and an action space of arrays")
         except ValueError:
@@ -88,7 +86,13 @@ class FirstReadyVecEnv(ProcessVecEnv):
         self._lags = [0, 0, 0]  # sum, largest, count
         self._popped = 0
         self._arrived: list[tuple[int, Reply | None]] = []
+        self._failures: list[tuple[list[int], Failure]] = []  # that nobody has been told of
         self._forms: dict[int, LaneActions] = {}  # of actions of so many lanes
+        # Where workers are restarted:
+        self._cut_off = np.zeros(n, np.bool_)  # lanes whose next row says that their episode was
+        self._orphaned = np.zeros(n, np.bool_)  # lanes that were not out then: that of the next send will
+        self._held: list[Any] = []  # the observations that were shown last
+        self._hold()
 
     def async_reset(
         self,
@@ -122,6 +126,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 own = lanes[self._worker_of[lanes] == worker].tolist()
                 messages.append((worker, pack_code({lane: (seeds[lane], options) for lane in own}, "options")))
             self._ledger.rewards[lanes] = 0.0
+            self._orphaned[lanes] = False
             self._ask(lanes, RESET_LANE)
             for worker, message in messages:
                 self._pool.tell(worker, message)
@@ -154,7 +159,8 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 isinstance(policy_version, bool) or policy_version != int(policy_version)
             ):
                 raise TypeError(f"policy_version is {policy_version!r}: expected an int or None")
-            for lane in lanes[self._ledger.status[lanes] == FAILED].tolist():
+            orphaned = self._orphaned[lanes]
+            for lane in lanes[(self._ledger.status[lanes] == FAILED) & ~orphaned].tolist():
                 raise ResetNeeded(f"send: lane {lane} raised and was not reset since: async_reset(env_ids=[{lane}])")
             if self._mode == AutoresetMode.DISABLED:
                 for lane in lanes[self._ledger.status[lanes] == ENDED].tolist():
@@ -169,7 +175,11 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 self._action_arrays[2 * part + kind][lanes] = array
             self._versions[lanes] = -1 if policy_version is None else policy_version
             self._newest = self._newest if policy_version is None else max(self._newest, int(policy_version))
-            self._ask(lanes, STEP_LANE)
+            self._ask(lanes[~orphaned], STEP_LANE)
+            self._out[lanes] = True
+            for lane in lanes[orphaned].tolist():
+                self._orphaned[lane] = False
+                self._cut(lane)
         finally:
             self._running = None
 
@@ -196,6 +206,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 raise RuntimeError(
                     f"recv: {out} lanes are out, and a batch has {self.batch_size}; send to more lanes first"
                 )
+            self._steps += 1
             end = None if timeout is None else time.monotonic() + timeout
             self._gather(self.batch_size, end)
             batch, self._arrived = self._arrived[: self.batch_size], self._arrived[self.batch_size :]
@@ -222,7 +233,9 @@ class FirstReadyVecEnv(ProcessVecEnv):
             raise ValueError(f"{call}: lane {lane} is out already; recv it first")
         for worker in np.unique(self._worker_of[lanes]).tolist():
             lost = self._pool.lost[worker]
-            if lost is not None:
+            if lost is not None and self._restarts:
+                self._restart(worker)
+            elif lost is not None:
                 own = self._pool.lanes[worker]
                 raise WorkerError(f"worker {worker} ({span(own)}) {lost.how} in a call before", worker, tuple(own))
         return lanes
@@ -241,13 +254,16 @@ class FirstReadyVecEnv(ProcessVecEnv):
 
         Raises:
             TimeoutError: if that is not so at the end.
-            WorkerError: for a lane that failed, which is not out any more.
+            WorkerError: for lanes that failed, which are not out any more; unless their worker is restarted.
         """
         words = self._pool.words
         while True:
             _bell.expect(words, 1)  # before looking, so that what comes after wakes
-            while len(self._arrived) < count and self._pop():
+            while len(self._arrived) < count and not self._failures and self._pop():
                 pass
+            if self._failures:
+                self._deal_with(*self._failures.pop(0))
+                continue
             if len(self._arrived) >= count:
                 return
             left = PATIENCE if end is None else min(PATIENCE, end - time.monotonic())
@@ -257,7 +273,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 self._find_lost()
 
     def _pop(self) -> bool:
-        """Takes the next lane that is ready, if there is one."""
+        """Takes the next lane that is ready or has failed, if there is one."""
         found = _bell.pop(self._ring, self._popped)
         if found is None:
             return False
@@ -271,15 +287,15 @@ class FirstReadyVecEnv(ProcessVecEnv):
                     part[lane : lane + 1] = value
         if reply is None or (isinstance(reply, Reply) and not reply.errors):
             self._arrived.append((lane, reply))
-            return True
-        if isinstance(reply, Reply):
-            failure = Failure(worker, reply.errors[0][1], None)
+        elif isinstance(reply, Reply):
+            self._failures.append(([lane], Failure(worker, reply.errors[0][1], None)))
         else:
-            failure = Failure(worker, *((reply, None) if isinstance(reply, Raised) else (None, reply)))
-        raise self._failed([(lane, failure)])
+            raised, lost = (reply, None) if isinstance(reply, Raised) else (None, reply)
+            self._failures.append(([lane], Failure(worker, raised, lost)))
+        return True
 
     def _find_lost(self) -> None:
-        """Raises WorkerError for a worker that has ended, or takes too long, with lanes that are out."""
+        """Notes workers that have ended, or take too long, with lanes that are out."""
         arrived = np.zeros(self.num_envs, np.bool_)
         arrived[[lane for lane, _ in self._arrived]] = True
         late = np.zeros(self.num_envs, np.bool_)
@@ -292,10 +308,10 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 while self._pop():  # what it had finished before
                     pass
                 waiting[[lane for lane, _ in self._arrived]] = False
-                lost = self._pool.lost[worker]
+                waiting[[lane for lanes, _ in self._failures for lane in lanes]] = False
                 lanes = np.flatnonzero(waiting & (self._worker_of == worker)).tolist()
                 if lanes:
-                    raise self._failed([(lane, Failure(worker, None, lost)) for lane in lanes])
+                    self._failures.append((lanes, Failure(worker, None, self._pool.lost[worker])))
 
     def _failed(self, errors: Errors) -> Exception:
         """The error of lanes that failed, which are not out any more."""
@@ -304,12 +320,75 @@ class FirstReadyVecEnv(ProcessVecEnv):
             self._ledger.status[lane] = FAILED
         return self._told(errors, "recv", None)
 
+    def _deal_with(self, lanes: list[int], failure: Failure) -> None:
+        """Restarts the worker of lanes that failed, or raises."""
+        errors: Errors = [(lane, failure) for lane in lanes]
+        if not self._restarts:
+            raise self._failed(errors)
+        try:
+            self._count_restart(failure.worker, errors, "recv")
+            self._restart(failure.worker)
+        except WorkerError:
+            self._failed(errors)
+            raise
+
+    def _restart(self, worker: int) -> None:
+        """Starts a worker again; what its lanes had done before stays, and the rest of them is cut off."""
+        self._pool.stop(worker)
+        while self._pop():  # what it had finished, as long as its pipe is there
+            pass
+        self._failures = [(lanes, failure) for lanes, failure in self._failures if failure.worker != worker]
+        self._bring_back_one(worker)
+        arrived = {lane for lane, _ in self._arrived}
+        for lane in self._pool.lanes[worker]:
+            _bell.take(self._requests, lane)
+            if self._out[lane] and lane not in arrived:
+                self._cut(lane)
+            else:
+                self._orphaned[lane] = True
+                if not self._out[lane]:
+                    self._ledger.status[lane] = FAILED
+
+    def _cut(self, lane: int) -> None:
+        """Has a lane whose env is gone arrive with what it showed last; in SAME_STEP mode with a new episode."""
+        put_rows(self._held, self._observations, [lane])
+        put_rows(self._held, self._final, [lane])
+        self._cut_off[lane] = True
+        if self._mode == AutoresetMode.SAME_STEP:
+            self._ask(np.array([lane]), RESET_LANE)
+            self._pool.tell(int(self._worker_of[lane]), pack_code({lane: (None, None)}, "a reset"))
+        else:
+            self._arrived.append((lane, None))
+
+    def _hold(self) -> None:
+        """Keeps what all lanes show, for those whose worker will be lost."""
+        if self._restarts:
+            self._held = [part.copy() for part in self._observations]
+
+    def _reset_lanes(
+        self, seeds: list[int | None], mask: npt.NDArray[np.bool_] | None, options: dict[str, Any] | None
+    ) -> tuple[Infos, Errors]:
+        results = super()._reset_lanes(seeds, mask, options)
+        self._orphaned[slice(None) if mask is None else mask] = False
+        self._hold()
+        return results
+
+    def _step_lanes(self, actions: list[Any]) -> tuple[Infos, Infos, Errors]:
+        results = super()._step_lanes(actions)
+        self._hold()
+        return results
+
     def _batch(self, batch: list[tuple[int, Reply | None]]) -> Results:
         """The results of lanes that have arrived, in this order."""
         lanes = np.array([lane for lane, _ in batch], np.int64)
         ledger, m = self._ledger, len(lanes)
         self._out[lanes] = False
-        ledger.status[lanes[self._is_reset[lanes]]] = BEGAN
+        cut_off = self._cut_off[lanes]
+        self._cut_off[lanes] = False
+        # To the ledger a row of a lane that was cut off is like a reset's: nothing to count, and a new beginning.
+        ledger.rewards[lanes[cut_off]] = 0.0
+        ledger.terminations[lanes[cut_off]] = ledger.truncations[lanes[cut_off]] = False
+        ledger.status[lanes[self._is_reset[lanes] | cut_off]] = BEGAN
         place = {lane: i for i, lane in enumerate(lanes.tolist())}
         infos: Infos = []
         finals: Infos = []
@@ -318,22 +397,28 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 infos += [(place[lane], info) for lane, info in reply.infos]
                 finals += [(place[lane], info) for lane, info in reply.finals]
         info = merge_infos(m, infos)
-        began = ledger.status[lanes] == BEGAN
+        began = (ledger.status[lanes] == BEGAN) & ~cut_off
         ended, episode = ledger.settle_lanes(lanes)
+        if cut_off.any():
+            ledger.truncations[lanes[cut_off]] = True
+            ledger.status[lanes[cut_off]] = RUNNING if self._mode == AutoresetMode.SAME_STEP else ENDED
+            ended += int(np.count_nonzero(cut_off))
+            info["worker_restarted"], info["_worker_restarted"] = cut_off, cut_off.copy()
         terminations, truncations = ledger.terminations[lanes], ledger.truncations[lanes]
         if ended:
             mask = terminations | truncations
+            whole = mask & ~cut_off
             if self._mode == AutoresetMode.SAME_STEP:
                 info["final_obs"] = self._picture([self._rows(part, lanes) for part in self._final], mask)
-                info["_final_obs"] = mask
+                info["_final_obs"] = whole
                 info["final_info"] = merge_infos(m, finals)
-                info["_final_info"] = mask.copy()
+                info["_final_info"] = whole.copy()
             if episode is not None:
-                info["episode"], info["_episode"] = episode, mask.copy()
+                info["episode"], info["_episode"] = episode, whole.copy()
         info["env_id"] = lanes
         info["began"] = began
         info["policy_version"] = self._versions[lanes]
-        lags = self._newest - info["policy_version"][(info["policy_version"] >= 0) & ~began]
+        lags = self._newest - info["policy_version"][(info["policy_version"] >= 0) & ~began & ~cut_off]
         if len(lags):
             self._lags = [
                 self._lags[0] + int(lags.sum()),
@@ -343,6 +428,9 @@ class FirstReadyVecEnv(ProcessVecEnv):
         observation = value_of(
             self.single_observation_space, iter([self._rows(part, lanes) for part in self._observations])
         )
+        if self._restarts:
+            put_rows(self._observations, self._held, lanes.tolist())
+        ledger.status[lanes[self._orphaned[lanes]]] = FAILED
         return observation, ledger.rewards[lanes], terminations, truncations, info
 
     def _rows(self, part: Any, lanes: npt.NDArray[np.int64]) -> Any:
@@ -363,6 +451,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
                 # A step that nobody has begun with is taken back; a reset is not, as its seed is in the pipe.
                 if not self._is_reset[lane] and _bell.take(self._requests, lane):
                     self._out[lane] = False
+            self._restarts = False
             end = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
             try:
                 self._gather(int(np.count_nonzero(self._out)), end)

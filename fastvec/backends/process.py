@@ -82,7 +82,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
         self._step_timeout = step_timeout
         self._owner = os.getpid()
         self._interrupted = False
-        self._restarts = _checked_on_error(on_worker_error, shared_memory)
+        self._restarts = _checked_on_error(on_worker_error)
         self._memory: SharedArrays | None = None  # what restarted workers are to map
         self._steps = 0
         self._restarted_at: list[list[int]] = []  # for each worker, in which steps
@@ -239,27 +239,20 @@ class ProcessVecEnv(OrdinaryVecEnv):
         Raises:
             WorkerError: for a worker that fails again and again, or cannot be brought back.
         """
-        failed: dict[int, list[tuple[int, Exception]]] = {}
+        failed: dict[int, Errors] = {}
         for lane, failure in errors:
             assert isinstance(failure, Failure)
             failed.setdefault(failure.worker, []).append((lane, failure))
         restarted = np.zeros(self.num_envs, np.bool_)
         for worker, own in failed.items():
-            recent = [step for step in self._restarted_at[worker] if step > self._steps - CRASH_LOOP_STEPS]
-            if len(recent) >= CRASH_LOOP_RESTARTS:
-                error = self._told(own, "step", None)
-                add_note(error, f"worker {worker} was restarted {len(recent)} times in {CRASH_LOOP_STEPS} steps before")
-                raise error
-            self._restarted_at[worker] = [*recent, self._steps]
+            self._count_restart(worker, own, "step")
             restarted[self._pool.lanes[worker].start : self._pool.lanes[worker].stop] = True
         infos = [(lane, info) for lane, info in infos if not restarted[lane]]
         finals = [(lane, info) for lane, info in finals if not restarted[lane]]
         for worker in failed:
             self._bring_back_one(worker)
-        for parts in (self._observations, self._final):
-            for part, before in zip(parts, held, strict=True):
-                for lane in np.flatnonzero(restarted).tolist():
-                    part[lane] = before[lane]
+        lanes = np.flatnonzero(restarted).tolist()
+        put_rows(held, self._observations, lanes)
         self._ledger.status[restarted] = ENDED
         for array in self._counts[:3]:
             array[restarted] = 0
@@ -271,8 +264,18 @@ class ProcessVecEnv(OrdinaryVecEnv):
             if again:
                 raise self._told(again, "the reset after a restart", None)
             infos = sorted([*infos, *first], key=lambda pair: pair[0])
+            put_rows(held, self._final, lanes)
         self._restarted = restarted
         return infos, finals
+
+    def _count_restart(self, worker: int, errors: Errors, call: str) -> None:
+        """Notes that a worker is to be restarted for these errors, or raises them if that happens again and again."""
+        recent = [step for step in self._restarted_at[worker] if step > self._steps - CRASH_LOOP_STEPS]
+        if len(recent) >= CRASH_LOOP_RESTARTS:
+            error = self._told(errors, call, None)
+            add_note(error, f"worker {worker} was restarted {len(recent)} times in {CRASH_LOOP_STEPS} steps before")
+            raise error
+        self._restarted_at[worker] = [*recent, self._steps]
 
     def _bring_back(self) -> list[int]:
         """Starts workers that were lost in a call before, and returns which."""
@@ -414,12 +417,17 @@ class ProcessVecEnv(OrdinaryVecEnv):
                 raise self._told([(lane, Failure(worker, raised, None))], "close", None)
 
 
-def _checked_on_error(on_worker_error: str, shared_memory: bool) -> bool:
+def put_rows(source: list[Any], parts: list[Any], lanes: list[int]) -> None:
+    """Copies lanes' rows of observations, arrays or lists of objects, to other such."""
+    for given, part in zip(source, parts, strict=True):
+        for lane in lanes:
+            part[lane] = given[lane]
+
+
+def _checked_on_error(on_worker_error: str) -> bool:
     """Whether workers are restarted, from the argument on_worker_error."""
     if on_worker_error not in ("raise", "restart"):
         raise ValueError(f"on_worker_error is {on_worker_error!r}: expected 'raise' or 'restart'")
-    if on_worker_error == "restart" and not shared_memory:
-        raise ValueError("on_worker_error='restart' needs shared_memory=True")
     return on_worker_error == "restart"
 
 

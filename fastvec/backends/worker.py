@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from fastvec._lanes import Lanes
+from fastvec._lanes import ENDED, Lanes
 from fastvec.backends import _bell
 from fastvec.backends.lane_actions import LaneActions
 from fastvec.backends.ordinary import LaneFacts
@@ -143,6 +143,8 @@ class _WorkerLanes:
         self.observations, self.final, self.arrays = results[:count], results[count:-4], results[-4:]
         rewards, terminations, truncations, status = self.arrays
         paths = tuple(part.path for part in parts_of(envs[0].observation_space))
+        if not room.shared:
+            status[:] = ENDED  # as the parent has it of a worker that was restarted
         self.lanes = Lanes(
             envs, first, paths, self.observations, self.final, rewards, terminations, truncations, status, mode
         )

@@ -174,14 +174,18 @@ class WorkerPool:
             self._connections[worker].send_bytes(pack(room))
             reduction.send_handle(self._connections[worker], file, self._processes[worker].pid)
 
+    def stop(self, worker: int) -> None:
+        """Ends the process of a worker, of which what it sent before can still be received."""
+        self._processes[worker].kill()
+        self._processes[worker].join()
+
     def restart(self, worker: int, room: Room, file: int) -> None:
         """Starts a worker anew, with new envs that were not reset; it may have been lost or not.
 
         Raises:
             WorkerError: if it ends before it is ready, or cannot make its envs. It is lost then.
         """
-        self._processes[worker].kill()
-        self._processes[worker].join()
+        self.stop(worker)
         self._connections[worker].close()
         self.words[1 + worker] = 0
         self._start(worker)
@@ -191,8 +195,7 @@ class WorkerPool:
             self._give_room(worker, room, file)
             self._begun(worker)
         except WorkerError:
-            self._processes[worker].kill()
-            self._processes[worker].join()
+            self.stop(worker)
             self._lose(worker, "could not be started again")
             raise
         self.lost[worker] = None
@@ -253,8 +256,7 @@ class WorkerPool:
         return self.lost[worker] is not None
 
     def _give_up(self, worker: int, timeout: float) -> None:
-        self._processes[worker].kill()
-        self._processes[worker].join()
+        self.stop(worker)
         self._lose(worker, f"had not answered after {timeout:g} s, and was killed")
 
     def _wait(self, timeout: float | None) -> None:
