@@ -302,3 +302,16 @@ def test_a_crash_loop_of_batches_stops_with_its_cause():
     env.send([0], [0])
     assert received(env, 1)[0][0] == 1
     env.close()
+
+
+def test_every_lane_arrives_once_however_often_its_worker_fails():
+    """A new worker must not find what the old one was asked for."""
+    factories = [functools.partial(LaneEnv, lane, trouble=None if lane else "raise", at=4) for lane in range(64)]
+    options = {"autoreset_mode": "SameStep", "on_worker_error": "restart"}
+    for _ in range(4):
+        env = fastvec.make(factories, num_workers=1, batch_size=64, **options)
+        env.async_reset(seed=0)
+        for _ in range(12):  # after which it has failed three times
+            lanes = env.recv(timeout=60)[-1]["env_id"]
+            env.send([0] * 64, lanes)  # refuses a lane that is there twice, or out
+        env.close()

@@ -1,6 +1,6 @@
 """Envs with workers are made, stepped, made to fail and closed, over and over, and nothing is left of them.
 
-For ten seconds, or, with ``pytest -m full``, for ten minutes."""
+For half a minute, or, with ``pytest -m full``, for ten minutes."""
 
 import functools
 import gc
@@ -25,9 +25,11 @@ def cycle(rng):
     trouble = rng.choice([None, None, "raise", "unpicklable", "kill", "exit"])
     at, n = rng.randrange(1, 12), rng.randrange(1, 6)
     factories = [functools.partial(LaneEnv, i, length=5, trouble=trouble if i == 0 else None, at=at) for i in range(n)]
+    batch_size = rng.choice([None, rng.randrange(1, n + 1)])
     env = fastvec.make(
         factories,
         backend="process",
+        batch_size=batch_size,
         num_workers=rng.randrange(1, 4),
         context=rng.choice(CONTEXTS),
         autoreset_mode=rng.choice(["NextStep", "SameStep"]),
@@ -37,13 +39,20 @@ def cycle(rng):
     try:
         env.reset(seed=rng.randrange(1000))
         processes = env.call("process")
+        ready = range(n)
         for _ in range(rng.randrange(20)):
-            obs = env.step(np.zeros(n, np.int64))[0]
-            assert obs.shape == (n, 1)
+            if batch_size is None:
+                obs = env.step(np.zeros(n, np.int64))[0]
+                assert obs.shape == (n, 1)
+            else:
+                env.send(np.zeros(len(ready), np.int64), ready)
+                ready = env.recv(timeout=60)[-1]["env_id"]
+                assert len(ready) == batch_size
             steps += 1
         if rng.random() < 0.2:
             os.kill(rng.choice(processes), signal.SIGKILL)
-            env.step(np.zeros(n, np.int64))
+            if batch_size is None:
+                env.step(np.zeros(n, np.int64))
     except (fastvec.WorkerError, ProcessLookupError):
         pass
     if rng.random() < 0.8:  # or it is left to the garbage collector
@@ -71,7 +80,7 @@ def soak(seconds):
 
 @needs_proc
 def test_nothing_is_left():
-    soak(10)
+    soak(30)
 
 
 @needs_proc

@@ -338,10 +338,11 @@ class FirstReadyVecEnv(ProcessVecEnv):
         while self._pop():  # what it had finished, as long as its pipe is there
             pass
         self._failures = [(lanes, failure) for lanes, failure in self._failures if failure.worker != worker]
+        for lane in self._pool.lanes[worker]:  # before the new worker can look: what was asked of the old one is over
+            _bell.take(self._requests, lane)
         self._bring_back_one(worker)
         arrived = {lane for lane, _ in self._arrived}
         for lane in self._pool.lanes[worker]:
-            _bell.take(self._requests, lane)
             if self._out[lane] and lane not in arrived:
                 self._cut(lane)
             else:
