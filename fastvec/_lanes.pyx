@@ -175,18 +175,31 @@ cdef class Lanes:
         """Steps these lanes, and resets those whose time it is; the others move also if one of them raises.
 
         Args:
-            actions: a sequence of one for each of these lanes, of the type that the env is given.
+            actions: a list of one for each of these lanes, of the type that the env is given; or an array (number of
+                these lanes,) of numbers, of which each env is given a NumPy scalar.
 
         Returns:
             (infos, finals, errors): (lane, info) for infos with something in them; likewise the infos of the last steps
             of episodes, in SAME_STEP mode; and (lane, exception).
         """
         cdef list infos = [], finals = [], errors = []
-        cdef Py_ssize_t i
+        cdef list given = None
+        cdef cnp.ndarray numbers = None
+        cdef char *data = NULL
+        cdef Py_ssize_t i, stride = 0
+        if isinstance(actions, list):
+            given = actions
+        else:
+            numbers = <cnp.ndarray?>actions
+            data, stride = <char *>cnp.PyArray_DATA(numbers), cnp.PyArray_STRIDES(numbers)[0]
+        if len(actions) != len(self.envs):
+            raise ValueError(f"{len(actions)} actions for {len(self.envs)} lanes")
         try:
             for i in range(len(self.envs)):
                 try:
-                    self._step_lane(i, actions[i], infos, finals)
+                    # A list of an array's numbers takes twice as long to make.
+                    action = given[i] if numbers is None else cnp.PyArray_ToScalar(data + i * stride, numbers)
+                    self._step_lane(i, action, infos, finals)
                 except Exception as error:
                     self._fail(errors, i, error)
         except BaseException:
@@ -307,6 +320,11 @@ cdef class Lanes:
         return errors
 
 
+def copied(cnp.ndarray array not None):
+    """A copy of an array: ``array.copy()`` without what looking up and calling that takes, twice the copy's own time."""
+    return cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
+
+
 cdef _snapshot(value):
     """A copy of an info, in which arrays are copied too and other objects are the same."""
     if isinstance(value, dict):
@@ -318,7 +336,7 @@ cdef _snapshot(value):
 cdef class Ledger:
     """What is known of all lanes between the calls, and the returns and lengths of their episodes."""
 
-    cdef readonly object rewards, terminations, truncations, status
+    cdef readonly cnp.ndarray rewards, terminations, truncations, status
     cdef object returns, lengths, began
     cdef bint disabled, same_step
     cdef Py_ssize_t n
@@ -347,7 +365,7 @@ cdef class Ledger:
 
     def require_ready(self):
         """Raises ResetNeeded, with the first such lane, if there is one that can make no step."""
-        cdef const uint8_t *status = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>self.status)
+        cdef const uint8_t *status = <const uint8_t *>cnp.PyArray_DATA(self.status)
         cdef Py_ssize_t i
         for i in range(self.n):
             if status[i] == _FAILED:
@@ -356,6 +374,12 @@ cdef class Ledger:
             if self.disabled and status[i] == _ENDED:
                 raise ResetNeeded(f"step: the episode of lane {i} has ended, and autoreset_mode is 'Disabled'; reset it by "
                                   f"options={{'reset_mask': terminations | truncations}}. No lane has moved")
+
+    def shown(self, bint copy):
+        """(rewards, terminations, truncations) as they are returned: copies, or the arrays themselves."""
+        if not copy:
+            return self.rewards, self.terminations, self.truncations
+        return copied(self.rewards), copied(self.terminations), copied(self.truncations)
 
     def begin(self, mask):
         """Notes that episodes begin in all lanes, or in those of a mask or an array of numbers."""
@@ -370,10 +394,10 @@ cdef class Ledger:
             (number of episodes that ended in it, statistics of these or None): returns "r", float64, lengths "l",
             int64, and seconds "t", float64, each (n,) and 0 in lanes in which none ended.
         """
-        cdef const double *rewards = <const double *>cnp.PyArray_DATA(<cnp.ndarray>self.rewards)
-        cdef const uint8_t *terminations = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>self.terminations)
-        cdef const uint8_t *truncations = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>self.truncations)
-        cdef const uint8_t *status = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>self.status)
+        cdef const double *rewards = <const double *>cnp.PyArray_DATA(self.rewards)
+        cdef const uint8_t *terminations = <const uint8_t *>cnp.PyArray_DATA(self.terminations)
+        cdef const uint8_t *truncations = <const uint8_t *>cnp.PyArray_DATA(self.truncations)
+        cdef const uint8_t *status = <const uint8_t *>cnp.PyArray_DATA(self.status)
         cdef double *returns
         cdef int64_t *lengths
         cdef Py_ssize_t i, ended = 0
@@ -381,8 +405,8 @@ cdef class Ledger:
             for i in range(self.n):
                 ended += terminations[i] | truncations[i]
             return ended, None
-        returns = <double *>cnp.PyArray_DATA(<cnp.ndarray>self.returns)
-        lengths = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>self.lengths)
+        returns = <double *>cnp.PyArray_DATA(self.returns)
+        lengths = <int64_t *>cnp.PyArray_DATA(self.lengths)
         for i in range(self.n):
             if status[i] == _BEGAN:
                 returns[i], lengths[i] = 0.0, 0

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium import Space
 from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector.utils import batch_space, iterate
@@ -45,8 +46,11 @@ class LaneActions:
         values = self._taken_apart(self._single_space, actions, "actions")
         return [self._converted(part, value) for part, value in zip(self.parts, values, strict=True)]
 
-    def rows(self, arrays: list[Any]) -> list[Any]:
-        """From what :meth:`arrays` returned, or the same part of each, the action of each lane."""
+    def rows(self, arrays: list[Any]) -> list[Any] | npt.NDArray[Any]:
+        """From what :meth:`arrays` returned, or the same part of each, each lane's action, as ``Lanes.step`` takes them."""
+        if self._dtype is not None and arrays[0].ndim == 1:
+            numbers: npt.NDArray[Any] = arrays[0]
+            return numbers
         # Rows are the env's to keep and to write to; numbers are new objects anyway.
         own = [array.copy() if isinstance(array, np.ndarray) and array.ndim > 1 else array for array in arrays]
         if self._dtype is not None:

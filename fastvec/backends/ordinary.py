@@ -16,7 +16,7 @@ from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from fastvec._lanes import FAILED, Ledger, merge_infos
+from fastvec._lanes import FAILED, Ledger, copied, merge_infos
 from fastvec.backends.lane_actions import LaneActions
 from fastvec.backends.notes import add_note
 from fastvec.backends.parts import parts_of, value_of
@@ -90,6 +90,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._actions = LaneActions(facts.action_space, num_envs, label)
         parts = parts_of(facts.observation_space)
         self._paths = tuple(part.path for part in parts)
+        self._is_one_array = self._paths == ((),) and parts[0].dtype is not None
         self._observations, self._final = (
             [
                 [None] * num_envs if part.dtype is None else allocate((num_envs, *part.shape), part.dtype)
@@ -199,7 +200,6 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             if not self._started:
                 raise ResetNeeded("step: call reset first")
             arrays = self._actions.arrays(actions)
-            ledger = self._ledger
             self._require_ready()
             infos, finals, errors = self._step_lanes(arrays)
             self.lane_infos = infos, finals
@@ -207,10 +207,7 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             info = merge_infos(self.num_envs, infos) if infos else {}
             if ended:
                 self._tell_of_ends(info, finals, episode)
-            flags = ledger.rewards, ledger.terminations, ledger.truncations
-            if self._copy:
-                flags = flags[0].copy(), flags[1].copy(), flags[2].copy()
-            results = (self._shown(self._observations), *flags, info)
+            results = (self._shown(self._observations), *self._ledger.shown(self._copy), info)
             if errors:
                 raise self._told(errors, "step", results)
             return results
@@ -256,8 +253,8 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def _shown(self, parts: list[Any]) -> Any:
         """The observation as it is returned."""
-        if self._paths == ((),) and not isinstance(parts[0], list):
-            return parts[0].copy() if self._copy else parts[0]
+        if self._is_one_array:
+            return copied(parts[0]) if self._copy else parts[0]
         values = [part.copy() for part in parts] if self._copy else parts
         return value_of(self.single_observation_space, iter(values))
 
