@@ -47,7 +47,7 @@ class LaneActions:
         return [self._converted(part, value) for part, value in zip(self.parts, values, strict=True)]
 
     def rows(self, arrays: list[Any]) -> list[Any] | npt.NDArray[Any]:
-        """From what :meth:`arrays` returned, or the same part of each, each lane's action, as ``Lanes.step`` takes them."""
+        """The action of each lane, as ``Lanes.step`` takes them, of what :meth:`arrays` returned or a part of it."""
         if self._dtype is not None and arrays[0].ndim == 1:
             numbers: npt.NDArray[Any] = arrays[0]
             return numbers

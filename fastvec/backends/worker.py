@@ -14,6 +14,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 
 from fastvec._lanes import ENDED, Lanes
 from fastvec.backends import _bell
@@ -185,7 +186,7 @@ class _WorkerLanes:
             if method == "close":
                 return
 
-    def _shared_actions(self) -> list[Any]:
+    def _shared_actions(self) -> list[Any] | npt.NDArray[Any]:
         """The actions of these lanes, from shared memory."""
         kinds = self.action_arrays[-1][self.rows.start]
         arrays = [self.action_arrays[2 * part + kind][self.rows] for part, kind in enumerate(kinds.tolist())]
