@@ -1,15 +1,22 @@
 """backend="auto": what is measured of an env, and what is chosen for it."""
 
 import logging
+import threading
 import time
 
 import pytest
 from ordinary_envs import LaneEnv
 
 import fastvec
-from fastvec.backends.choosing import StepCost, choose, measure
+from fastvec.backends.choosing import StepCost, choose, counts_of_workers, measure, measure_round_trip
 
 US, MS = 1e-6, 1e-3
+
+
+def choose_for(cost, n, cores, num_workers=None, base=40 * US, per_worker=5 * US):
+    """What is chosen where waking workers takes so long."""
+    trips = {count: base + per_worker * count for count in counts_of_workers(n, cores, num_workers)}
+    return choose(cost, n, cores, trips, num_workers)
 
 
 @pytest.mark.parametrize(
@@ -27,18 +34,43 @@ US, MS = 1e-6, 1e-3
     ],
 )
 def test_what_is_chosen(wall, cpu, info, n, cores, backend, workers):
-    choice = choose(StepCost(wall, cpu, info), n, cores)
+    choice = choose_for(StepCost(wall, cpu, info), n, cores)
     assert (choice.backend, choice.num_workers) == (backend, workers)
 
 
+@pytest.mark.parametrize(("trip", "backend"), [(2 * US, "process"), (10 * US, "process"), (60 * US, "serial")])
+def test_it_depends_on_what_waking_takes(trip, backend):
+    # 80 us one after the other, or 40 us and the way to two workers and back
+    assert choose_for(StepCost(10 * US, 10 * US, 0), 8, 2, base=trip, per_worker=0).backend == backend
+
+
+def test_workers_have_to_be_faster_by_a_tenth():
+    cost = StepCost(100 * US, 100 * US, 0)
+    half = 400 * US
+    assert choose_for(cost, 8, 2, base=800 * US / 1.05 - half, per_worker=0).backend == "serial"
+    assert choose_for(cost, 8, 2, base=800 * US / 1.20 - half, per_worker=0).backend == "process"
+
+
+def test_the_round_trip_is_measured():
+    before = threading.active_count()
+    assert 0 < measure_round_trip(2, 2) < 1
+    assert 0 < measure_round_trip(1, 2) < 1  # which spins
+    assert measure_round_trip(64, 2) > 0  # more than are tried
+    assert threading.active_count() == before
+
+
+def test_cheap_steps_are_measured_without_the_clock():
+    assert measure(LaneEnv).wall < 100 * US
+
+
 def test_a_given_number_of_workers_is_kept():
-    assert choose(StepCost(5 * MS, 0, 0), 16, 2, num_workers=4).num_workers == 4
-    assert choose(StepCost(1 * MS, 1 * MS, 0), 16, 2, num_workers=1).backend == "serial"
+    assert choose_for(StepCost(5 * MS, 0, 0), 16, 2, num_workers=4).num_workers == 4
+    assert choose_for(StepCost(1 * MS, 1 * MS, 0), 16, 2, num_workers=1).backend == "serial"
 
 
 def test_the_reason_has_the_figures():
-    reason = choose(StepCost(2 * MS, 30 * US, 0), 8, 2).reason
-    for part in ("2.0 ms", "30.0 us", "16.0 ms", "8 lanes", "8 workers", "2 cores"):
+    reason = choose_for(StepCost(2 * MS, 30 * US, 0), 8, 2).reason
+    for part in ("2.0 ms", "30.0 us", "16.0 ms", "8 lanes", "8 workers", "80.0 us", "2 cores"):
         assert part in reason
 
 

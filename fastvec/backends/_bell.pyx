@@ -80,68 +80,118 @@ cdef inline int32_t *_row(cnp.ndarray words, Py_ssize_t row) noexcept:
     return <int32_t *>cnp.PyArray_DATA(words) + row * 16
 
 
-def expect(cnp.ndarray words not None, int32_t count):
-    """The parent is to be woken when workers have finished so often more than now."""
-    cdef int32_t *own = _row(words, 0)
+cdef void _expect(int32_t *own, int32_t count) noexcept nogil:
     fv_store(own + 1, fv_load(own) + count)
 
 
-def command(cnp.ndarray words not None, Py_ssize_t worker, int32_t kind):
-    """Gives a worker a command of this kind."""
-    cdef int32_t *row = _row(words, 1 + worker)
+cdef void _command(int32_t *row, int32_t kind) noexcept nogil:
     row[3] = 0
     # One word, so that number and kind are seen together; it may wrap.
     fv_store(row, <int32_t>((((<uint32_t>fv_load(row) >> 2) + 1) << 2) | <uint32_t>kind))
     fv_wake(row)
 
 
-def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, int32_t spins, double seconds):
-    """Waits until a worker has another command than ``done``, for at most so long; returns the one that it has."""
-    cdef int32_t *row = _row(words, 1 + worker)
+cdef void _wait_for_command(int32_t *row, int32_t done, int32_t spins, double seconds) noexcept nogil:
     cdef double end
     cdef int32_t i
-    cdef bint there = fv_load(row) != done
-    with nogil:
-        for i in range(spins):
-            if there:
-                break
-            fv_pause()
-            there = fv_load(row) != done
-        if not there:
-            end = fv_now() + seconds
-            while fv_load(row) == done and fv_now() < end:
-                fv_sleep_on(row, done, end - fv_now() if end > fv_now() else 0.0)
-    return fv_load(row)
+    for i in range(spins):
+        if fv_load(row) != done:
+            return
+        fv_pause()
+    end = fv_now() + seconds
+    while fv_load(row) == done and fv_now() < end:
+        fv_sleep_on(row, done, end - fv_now() if end > fv_now() else 0.0)
 
 
-def finish(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, bint has_reply):
-    """Says that a worker has finished this command; a reply, if any, comes through the pipe after this."""
-    cdef int32_t *row = _row(words, 1 + worker)
-    cdef int32_t *parent = _row(words, 0)
+cdef void _finish(int32_t *row, int32_t *parent, int32_t done, bint has_reply) noexcept nogil:
     row[3] = has_reply
     fv_store(row + 2, done)
     if fv_increment(parent) - fv_load(parent + 1) >= 0:
         fv_wake(parent)
 
 
+cdef bint _wait_for_events(int32_t *own, int32_t spins, double seconds) noexcept nogil:
+    cdef int32_t seen = fv_load(own), wanted = fv_load(own + 1), i
+    cdef double end
+    for i in range(spins):
+        if seen - wanted >= 0:
+            break
+        fv_pause()
+        seen = fv_load(own)
+    end = fv_now() + seconds
+    while seen - wanted < 0 and fv_now() < end:
+        fv_sleep_on(own, seen, end - fv_now() if end > fv_now() else 0.0)
+        if fv_load(own) == seen:
+            break  # time is over, or a signal came, which Python must see
+        seen = fv_load(own)
+    return seen - wanted >= 0
+
+
+def expect(cnp.ndarray words not None, int32_t count):
+    """The parent is to be woken when workers have finished so often more than now."""
+    _expect(_row(words, 0), count)
+
+
+def command(cnp.ndarray words not None, Py_ssize_t worker, int32_t kind):
+    """Gives a worker a command of this kind."""
+    _command(_row(words, 1 + worker), kind)
+
+
+def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, int32_t spins, double seconds):
+    """Waits until a worker has another command than ``done``, for at most so long; returns the one that it has."""
+    cdef int32_t *row = _row(words, 1 + worker)
+    if fv_load(row) == done:
+        with nogil:
+            _wait_for_command(row, done, spins, seconds)
+    return fv_load(row)
+
+
+def finish(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, bint has_reply):
+    """Says that a worker has finished this command; a reply, if any, comes through the pipe after this."""
+    _finish(_row(words, 1 + worker), _row(words, 0), done, has_reply)
+
+
 def wait_for_events(cnp.ndarray words not None, int32_t spins, double seconds):
     """Waits for what the parent expects, for at most so long or until a signal; returns whether it has come."""
     cdef int32_t *own = _row(words, 0)
-    cdef int32_t seen = fv_load(own), wanted = fv_load(own + 1), i
-    cdef double end
+    cdef bint come
     with nogil:
-        for i in range(spins):
-            if seen - wanted >= 0:
+        come = _wait_for_events(own, spins, seconds)
+    return come
+
+
+# What waking and waiting take shows on threads too, which are there at once.
+
+
+def echo(cnp.ndarray words not None, Py_ssize_t worker, int32_t spins, double seconds):
+    """Is a worker without envs, in this thread: finishes commands at once, until none has come for so long."""
+    cdef int32_t *row = _row(words, 1 + worker)
+    cdef int32_t *parent = _row(words, 0)
+    cdef int32_t done = 0
+    with nogil:
+        while True:
+            _wait_for_command(row, done, spins, seconds)
+            if fv_load(row) == done:
                 break
-            fv_pause()
-            seen = fv_load(own)
-        end = fv_now() + seconds
-        while seen - wanted < 0 and fv_now() < end:
-            fv_sleep_on(own, seen, end - fv_now() if end > fv_now() else 0.0)
-            if fv_load(own) == seen:
-                break  # time is over, or a signal came, which Python must see
-            seen = fv_load(own)
-    return seen - wanted >= 0
+            done = fv_load(row)
+            _finish(row, parent, done, False)
+            if done & 3 == 0:
+                break
+
+
+def round_trip(cnp.ndarray words not None, int32_t kind, int32_t spins, double seconds):
+    """Gives all workers a command, waits until they have finished, for at most so long, and returns the seconds taken.
+
+    A command of kind 0 ends an echo."""
+    cdef int32_t *own = _row(words, 0)
+    cdef Py_ssize_t worker, count = cnp.PyArray_DIM(words, 0) - 1
+    cdef double began = fv_now()
+    with nogil:
+        _expect(own, <int32_t>count)
+        for worker in range(count):
+            _command(own + 16 * (1 + worker), kind)
+        _wait_for_events(own, spins, seconds)
+    return fv_now() - began
 
 
 # Lanes that are stepped one by one: an int32 word (n,) a lane says what is asked of it, and lanes that are done go

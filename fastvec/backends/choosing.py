@@ -5,27 +5,35 @@ waking and waiting costs more than many a step. Envs that wait rather than compu
 
 from __future__ import annotations
 
+import itertools
 import logging
 import resource
+import statistics
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+import numpy as np
 
+from fastvec.backends import _bell
 from fastvec.backends.parcels import pack, unpack
+from fastvec.backends.process import spins_of
 
 logger = logging.getLogger("fastvec")
 
-# How long one env is stepped, in seconds, and how often at most.
+# How long one env is stepped, in seconds; of steps that take longer there are two.
 BUDGET = 0.02
-MOST_STEPS = 500
-# What a step of the process backend costs beside the envs, in seconds: once, and for each worker.
-ROUND_TRIP = 20e-6
-PER_WORKER = 6e-6
+# Enough different actions to see what an env does, few enough to be made in no time.
+ACTIONS = 16
+# How often waking and waiting is tried, with at most so many workers, and how long for a lost one, in seconds.
+TRIPS, MOST_WORKERS, PATIENCE = 30, 32, 0.1
+# What the process backend's own Python takes beside that, in seconds: once, and for each worker.
+CALL, CALL_OF_WORKER = 10e-6, 2e-6
 # Workers must be faster by so much: what is measured on one env is not exact, and processes are more trouble.
-MARGIN = 1.15
+MARGIN = 1.1
 
 
 @dataclass(frozen=True)
@@ -61,21 +69,17 @@ def measure(factory: Callable[[], gymnasium.Env[Any, Any]]) -> StepCost:
     env = factory()
     try:
         env.reset()
-        ended, info = _step(env)  # the first often takes longer than any other
-        steps, wall, cpu = 0, 0.0, 0.0
+        actions = itertools.cycle([env.action_space.sample() for _ in range(ACTIONS)])
+        ended, info = _steps(env, actions, 1, False)  # the first often takes longer than any other
+        steps, wall, cpu, count = 0, 0.0, 0.0, 1
         waits_before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-        while steps < MOST_STEPS and (steps == 0 or wall < BUDGET):
-            action = env.action_space.sample()
+        while wall < BUDGET:
             wall_before, cpu_before = time.perf_counter(), time.process_time()
-            if ended:
-                env.reset()
-                ended = False
-            else:
-                *_, terminated, truncated, info = env.step(action)
-                ended = bool(terminated) or bool(truncated)
+            ended, info = _steps(env, actions, count, ended)
             cpu += time.process_time() - cpu_before
             wall += time.perf_counter() - wall_before
-            steps += 1
+            steps += count
+            count *= 2  # so that cheap steps are many for each look at the clock, which takes as long as some of them
         # Who sleeps, reads or asks a server gives the core up of itself; who is only interrupted does not wait.
         waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits_before
         if 2 * waits < steps:
@@ -85,9 +89,19 @@ def measure(factory: Callable[[], gymnasium.Env[Any, Any]]) -> StepCost:
         env.close()
 
 
-def _step(env: gymnasium.Env[Any, Any]) -> tuple[bool, dict[str, Any]]:
-    *_, terminated, truncated, info = env.step(env.action_space.sample())
-    return bool(terminated) or bool(truncated), info
+def _steps(
+    env: gymnasium.Env[Any, Any], actions: Iterator[Any], count: int, ended: bool
+) -> tuple[bool, dict[str, Any]]:
+    """Steps so often, where a reset after an end counts as one; returns whether the last ended, and its info."""
+    info: dict[str, Any] = {}
+    for _ in range(count):
+        if ended:
+            _, info = env.reset()
+            ended = False
+        else:
+            *_, terminated, truncated, info = env.step(next(actions))
+            ended = bool(terminated or truncated)
+    return ended, info
 
 
 def _sending(info: dict[str, Any]) -> float:
@@ -99,39 +113,82 @@ def _sending(info: dict[str, Any]) -> float:
     return time.perf_counter() - before
 
 
-def choose(cost: StepCost, n: int, cores: int, num_workers: int | None = None) -> Choice:
-    """The backend for n lanes of which a step costs so much, and the number of workers unless it is given."""
+def counts_of_workers(n: int, cores: int, num_workers: int | None) -> tuple[int, ...]:
+    """How many workers are worth considering for n lanes: one a core, and one a lane for envs that wait."""
+    if num_workers is not None:
+        return (min(n, num_workers),)
+    return (n,) if n <= cores else (cores, n)
+
+
+def measure_round_trip(workers: int, cores: int) -> float:
+    """Seconds from waking so many workers, which have nothing to do, until the last has answered: the median of some.
+
+    It depends on the machine, and on what else runs there, by a factor of ten. Threads stand for the workers, which
+    sleep and wake as those do, and are there at once.
+    """
+    count = min(workers, MOST_WORKERS)
+    words = np.zeros((1 + count, _bell.WORDS), np.int32)
+    spins = spins_of(workers, cores)
+    threads = [
+        threading.Thread(target=_bell.echo, args=(words, worker, spins, PATIENCE), daemon=True)
+        for worker in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    trips = [_bell.round_trip(words, 1, spins, PATIENCE) for _ in range(TRIPS)]
+    _bell.round_trip(words, 0, spins, PATIENCE)  # which ends them
+    for thread in threads:
+        thread.join()
+    return statistics.median(trips) * workers / count
+
+
+def choose(
+    cost: StepCost, n: int, cores: int, round_trips: Mapping[int, float], num_workers: int | None = None
+) -> Choice:
+    """The backend for n lanes of which a step costs so much, and the number of workers unless it is given.
+
+    Args:
+        cost: that of one env's step.
+        n: number of lanes.
+        cores: how many this process may use.
+        round_trips: seconds to wake workers and wait for them, for each of :func:`counts_of_workers`.
+        num_workers: the number of workers that was asked for, if any.
+    """
     serial = n * cost.wall
-    counts = {min(n, cores), n} if num_workers is None else {min(n, num_workers)}
-    times = {count: _with_workers(cost, n, cores, count) for count in counts}
+    times = {
+        count: _with_workers(cost, n, cores, count, round_trips[count])
+        for count in counts_of_workers(n, cores, num_workers)
+    }
     workers = min(times, key=lambda count: (times[count], count))
     told = (
-        f"a step of one env takes {_in_words(cost.wall)}, {_in_words(cost.cpu)} of it computing; of {n} lanes about "
-        f"{_in_words(serial)} one after the other, and {_in_words(times[workers])} with {workers} workers on {cores} "
-        f"core{'s' if cores > 1 else ''}"
+        f"a step of one env takes {_in_words(cost.wall)}, {_in_words(cost.cpu)} of it computing, and waking {workers} "
+        f"workers {_in_words(round_trips[workers])}; of {n} lanes about {_in_words(serial)} one after the other, and "
+        f"{_in_words(times[workers])} with these workers on {cores} core{'s' if cores > 1 else ''}"
     )
     if times[workers] * MARGIN < serial:
         return Choice("process", workers, told)
     return Choice("serial", None, told)
 
 
-def _with_workers(cost: StepCost, n: int, cores: int, workers: int) -> float:
+def _with_workers(cost: StepCost, n: int, cores: int, workers: int, round_trip: float) -> float:
     """About what a step of all lanes takes with so many workers."""
     most_lanes = -(-n // workers)
     busy = max(most_lanes * cost.wall, n * min(cost.cpu, cost.wall) / min(cores, workers))
-    return busy + ROUND_TRIP + workers * PER_WORKER + n * cost.info
+    return busy + round_trip + CALL + workers * CALL_OF_WORKER + n * cost.info
 
 
 def chosen(
     factories: list[Callable[[], gymnasium.Env[Any, Any]]], label: str, cores: int, num_workers: int | None
 ) -> Choice:
-    """Measures the first env, and logs what is chosen for these lanes and why."""
+    """Measures the first env and what waking workers takes, and logs what is chosen for these lanes and why."""
     n = len(factories)
     if n == 1:
         choice = Choice("serial", None, "one lane has nothing to run beside")
     else:
         try:
-            choice = choose(measure(factories[0]), n, cores, num_workers)
+            cost = measure(factories[0])
+            trips = {count: measure_round_trip(count, cores) for count in counts_of_workers(n, cores, num_workers)}
+            choice = choose(cost, n, cores, trips, num_workers)
         except Exception as error:  # which will show where it can be dealt with: in reset or step
             choice = Choice("serial", None, f"measuring failed with {type(error).__name__}: {error}")
     logger.info("%s: backend %s, since %s", label, choice.backend, choice.reason)

@@ -157,8 +157,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
             ]
             ledger = self._ledger
             self._counts = [ledger.rewards, ledger.terminations, ledger.truncations, ledger.status]
-            spins = SPINS if self.num_workers < cores else 0
-            self._room = Room(plan, mine, shared_memory, self._by_lane, spins)
+            self._room = Room(plan, mine, shared_memory, self._by_lane, spins_of(self.num_workers, cores))
             self._restarted_at = [[] for _ in range(self.num_workers)]
             self._pool.open(self._room, memory.file, shared_words)
             if self._restarts:
@@ -422,6 +421,11 @@ def put_rows(source: list[Any], parts: list[Any], lanes: list[int]) -> None:
     for given, part in zip(source, parts, strict=True):
         for lane in lanes:
             part[lane] = given[lane]
+
+
+def spins_of(num_workers: int, cores: int) -> int:
+    """How often to look for an event before sleeping: where cores are short, who looks keeps others from working."""
+    return SPINS if num_workers < cores else 0
 
 
 def _checked_on_error(on_worker_error: str) -> bool:
