@@ -7,6 +7,7 @@ import importlib.util
 import os
 import platform
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -34,8 +35,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ordinary_env(env_id: str) -> gymnasium.Env[Any, Any]:
-    """One ordinary Gymnasium env of a native id, with nothing around it that only checks."""
+# Of what all contenders of a race make their envs: a native id, or for those that step ordinary envs what makes one.
+EnvSource = str | Callable[[], gymnasium.Env[Any, Any]]
+
+
+def ordinary_env(env_id: EnvSource) -> gymnasium.Env[Any, Any]:
+    """One ordinary Gymnasium env, of a native id with nothing around it that only checks."""
+    if not isinstance(env_id, str):
+        return env_id()
     return gymnasium.make(registry.find(env_id).gymnasium_id, disable_env_checker=True)
 
 
@@ -61,7 +68,7 @@ class Contender:
     process_per_env = False
     on_request = False
 
-    def absence(self, env_id: str, n: int) -> str | None:
+    def absence(self, env_id: Any, n: int) -> str | None:
         """Why this one cannot step n envs of that id, in a few words; None if it can."""
         if self.module is not None and importlib.util.find_spec(self.module) is None:
             return NOT_INSTALLED
@@ -73,7 +80,7 @@ class Contender:
         """Keywords of ``make`` that are worth a try each; the fastest becomes the result."""
         return [{}]
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: Any, n: int, **setting: Any) -> Any:
         """A new env of n lanes."""
         raise NotImplementedError
 
@@ -102,7 +109,7 @@ class SyncContender(Contender):
     name = "sync"
     title = "Gymnasium Sync"
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
         return gymnasium.vector.SyncVectorEnv([partial(ordinary_env, env_id)] * n)
 
 
@@ -111,7 +118,7 @@ class AsyncContender(Contender):
     title = "Gymnasium Async"
     process_per_env = True
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
         return gymnasium.vector.AsyncVectorEnv([partial(ordinary_env, env_id)] * n)
 
     def abandon(self, env: Any) -> None:
@@ -143,7 +150,7 @@ class DummyContender(Contender):
     module = "stable_baselines3"
     same_step = True
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
 
         return DummyVecEnv([partial(ordinary_env, env_id)] * n)
@@ -161,7 +168,7 @@ class SubprocContender(DummyContender):
     title = "SB3 Subproc"
     process_per_env = True
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
         from stable_baselines3.common.vec_env import SubprocVecEnv
 
         # Its default, forkserver, imports PyTorch once in every worker. The steps take the same time either way.
@@ -239,7 +246,7 @@ class FastVecEnvContender(DummyContender):
     title = "SB3 FastVecEnv"
     on_request = True
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
         from fastvec.sb3 import make_vec_env
 
         return make_vec_env(env_id, n, env_kwargs={"render_mode": None})

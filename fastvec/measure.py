@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 
 import fastvec
-from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, ordinary_env, usable_cores
+from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, EnvSource, ordinary_env, usable_cores
 
 # Enough different actions to keep episodes from repeating, few enough to stay in the cache beside the env's own state.
 MOST_ACTION_ARRAYS = 1024
@@ -29,7 +29,7 @@ FEWEST_ACTION_ARRAYS = 16
 ACTION_BYTES = 2**18
 
 
-def sample_actions(env_id: str, n: int) -> list[Any]:
+def sample_actions(env_id: EnvSource, n: int) -> list[Any]:
     """Random actions for n envs, the same every time: a list of arrays as ``step`` takes them."""
     env = ordinary_env(env_id)
     space = batch_space(env.action_space, n)
@@ -61,7 +61,7 @@ class Runner:
     def __init__(
         self,
         contender: Contender,
-        env_id: str,
+        env_id: EnvSource,
         n: int,
         actions: Sequence[Any],
         setting: Mapping[str, Any] | None = None,
@@ -71,7 +71,7 @@ class Runner:
 
         Args:
             contender: who steps.
-            env_id: a native id.
+            env_id: a native id, or what makes an ordinary env.
             n: number of envs.
             actions: arrays as :func:`sample_actions` makes them.
             setting: keywords of the contender's ``make``.
@@ -219,7 +219,7 @@ class Result:
 
 
 def race(
-    env_id: str,
+    env_id: EnvSource,
     n: int,
     *,
     seconds: float,
@@ -239,7 +239,7 @@ def race(
     and this time they are counted.
 
     Args:
-        env_id: a native id.
+        env_id: a native id, or what makes an ordinary env.
         n: number of envs.
         seconds: measured time for each contender, all rounds together.
         rounds: number of slices it is cut into.
@@ -288,7 +288,7 @@ def race(
 
 
 def planned_slices(
-    env_id: str, n: int, rounds: int, contenders: Sequence[Contender] = tuple(CONTENDERS.values())
+    env_id: EnvSource, n: int, rounds: int, contenders: Sequence[Contender] = tuple(CONTENDERS.values())
 ) -> int:
     """How many slices :func:`race` will report."""
     slots = sum(len(contender.settings(n)) for contender in contenders if contender.absence(env_id, n) is None)
@@ -312,7 +312,7 @@ def interleave(
     return times
 
 
-def _count_again(runner: Runner, env_id: str, actions: Sequence[Any], made: Sequence[int]) -> list[int]:
+def _count_again(runner: Runner, env_id: EnvSource, actions: Sequence[Any], made: Sequence[int]) -> list[int]:
     """The reset rows in each of the stretches of steps that a runner, closed by now, has made since its reset."""
     if runner.contender.same_step:
         return [0] * len(made)
