@@ -129,7 +129,7 @@ class BareLoop:
 
 def in_workers(workers: int) -> str:
     """The name of the process backend with so many workers."""
-    return f"process, {workers} workers"
+    return f"process ({workers})"
 
 
 def print_race(title: str, results: Sequence[Result], ours: Sequence[str]) -> None:
@@ -217,7 +217,7 @@ def costs(rounds: int) -> None:
         sections.append([cost_row(kind, seconds, cores, rounds) for seconds in COSTS])
     columns = [Column("a step"), Column("serial", True)]
     columns += [Column(in_workers(count), True) for count in (cores, N)]
-    columns += [Column("fastest"), Column("auto, of its picks"), Column("behind", True), Column("auto takes", True)]
+    columns += [Column("fastest"), Column("auto picks"), Column("behind", True), Column("auto takes", True)]
     print_table(f"Microseconds for a step of {N} lanes, {cores} cores", columns, sections)
 
 
@@ -253,7 +253,7 @@ def cost_row(kind: str, seconds: float, cores: int, rounds: int) -> Row:
         f"{kind} {seconds * 1e6:,.0f} us",
         *(f"{median * 1e6:,.1f}" for median in medians.values()),
         fastest,
-        ", ".join(f"{pick}: {count} of {rounds}" for pick, count in picks.most_common()),
+        ", ".join(f"{pick}: {count}/{rounds}" for pick, count in picks.most_common()),
         f"{behind:.0%}",
         f"{np.median(took) * 1e3:,.0f} ms",
     ]
