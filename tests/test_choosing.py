@@ -59,8 +59,24 @@ def test_the_round_trip_is_measured():
     assert threading.active_count() == before
 
 
-def test_cheap_steps_are_measured_without_the_clock():
-    assert measure(LaneEnv).wall < 100 * US
+def test_slow_steps_are_measured_twice_and_cheap_ones_often():
+    made = []
+
+    class Counted(LaneEnv):
+        def __init__(self, seconds):
+            super().__init__(length=10**9)
+            self.seconds, self.steps = seconds, 0
+            made.append(self)
+
+        def step(self, action):
+            self.steps += 1
+            time.sleep(self.seconds)
+            return super().step(action)
+
+    measure(lambda: Counted(0.03))
+    measure(lambda: Counted(0.0))
+    assert made[0].steps == 2
+    assert made[1].steps > 15  # in twenty milliseconds
 
 
 def test_a_given_number_of_workers_is_kept():
