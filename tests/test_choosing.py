@@ -54,7 +54,7 @@ def test_workers_have_to_be_faster_by_a_fifth():
 def test_the_round_trip_is_measured():
     before = threading.active_count()
     assert 0 < measure_round_trip(2, 2) < 1
-    assert 0 < measure_round_trip(1, 2) < 1  # which spins
+    assert 0 < measure_round_trip(1, 2) < 1  # which looks before it sleeps
     assert measure_round_trip(64, 2) > 0  # more than are tried
     assert threading.active_count() == before
 

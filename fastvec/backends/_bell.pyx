@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=True
 """Bells: how the process backend and its workers wake each other, through words in memory that they share.
 
-A process that waits sleeps in the kernel (a futex; outside of Linux it looks again and again), after a while of spinning
-where it has a core to itself. The words are an int32 array (1 + workers, 16), a cache line a row:
+A process that waits sleeps in the kernel (a futex; outside of Linux it looks again and again). Waking it takes some 50
+microseconds where its core has gone to sleep, too; so it may first look for a while, and let others run between looks.
+The words are an int32 array (1 + workers, 16), a cache line a row:
 
     row 0      [0] events: how often a worker has finished    [1] the number of events that wakes the parent
                [2] how many lanes have been put into the ring (below)
@@ -18,17 +19,13 @@ cnp.import_array()
 
 cdef extern from *:
     """
+    #include <sched.h>
     #include <stdint.h>
     #include <time.h>
     #if defined(__linux__)
     #include <linux/futex.h>
     #include <sys/syscall.h>
     #include <unistd.h>
-    #endif
-    #if defined(__x86_64__) || defined(__i386__)
-    #define FV_PAUSE() __builtin_ia32_pause()
-    #else
-    #define FV_PAUSE() ((void)0)
     #endif
 
     static int32_t fv_load(const int32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
@@ -37,7 +34,7 @@ cdef extern from *:
     static int32_t fv_exchange(int32_t *word, int32_t value) {
         return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
     }
-    static void fv_pause(void) { FV_PAUSE(); }
+    static void fv_let_others_run(void) { sched_yield(); }
 
     /* Sleeps until woken, for at most so long, unless the word has another value already. */
     static void fv_sleep_on(int32_t *word, int32_t value, double seconds) {
@@ -68,7 +65,7 @@ cdef extern from *:
     void fv_store(int32_t *word, int32_t value) noexcept nogil
     int32_t fv_increment(int32_t *word) noexcept nogil
     int32_t fv_exchange(int32_t *word, int32_t value) noexcept nogil
-    void fv_pause() noexcept nogil
+    void fv_let_others_run() noexcept nogil
     void fv_sleep_on(int32_t *word, int32_t value, double seconds) noexcept nogil
     void fv_wake(int32_t *word) noexcept nogil
     double fv_now() noexcept nogil
@@ -91,13 +88,10 @@ cdef void _command(int32_t *row, int32_t kind) noexcept nogil:
     fv_wake(row)
 
 
-cdef void _wait_for_command(int32_t *row, int32_t done, int32_t spins, double seconds) noexcept nogil:
-    cdef double end
-    cdef int32_t i
-    for i in range(spins):
-        if fv_load(row) != done:
-            return
-        fv_pause()
+cdef void _wait_for_command(int32_t *row, int32_t done, double look_for, double seconds) noexcept nogil:
+    cdef double end = fv_now() + look_for
+    while fv_load(row) == done and fv_now() < end:
+        fv_let_others_run()
     end = fv_now() + seconds
     while fv_load(row) == done and fv_now() < end:
         fv_sleep_on(row, done, end - fv_now() if end > fv_now() else 0.0)
@@ -110,13 +104,11 @@ cdef void _finish(int32_t *row, int32_t *parent, int32_t done, bint has_reply) n
         fv_wake(parent)
 
 
-cdef bint _wait_for_events(int32_t *own, int32_t spins, double seconds) noexcept nogil:
-    cdef int32_t seen = fv_load(own), wanted = fv_load(own + 1), i
-    cdef double end
-    for i in range(spins):
-        if seen - wanted >= 0:
-            break
-        fv_pause()
+cdef bint _wait_for_events(int32_t *own, double look_for, double seconds) noexcept nogil:
+    cdef int32_t seen = fv_load(own), wanted = fv_load(own + 1)
+    cdef double end = fv_now() + look_for
+    while seen - wanted < 0 and fv_now() < end:
+        fv_let_others_run()
         seen = fv_load(own)
     end = fv_now() + seconds
     while seen - wanted < 0 and fv_now() < end:
@@ -137,12 +129,12 @@ def command(cnp.ndarray words not None, Py_ssize_t worker, int32_t kind):
     _command(_row(words, 1 + worker), kind)
 
 
-def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, int32_t spins, double seconds):
+def wait_for_command(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, double look_for, double seconds):
     """Waits until a worker has another command than ``done``, for at most so long; returns the one that it has."""
     cdef int32_t *row = _row(words, 1 + worker)
     if fv_load(row) == done:
         with nogil:
-            _wait_for_command(row, done, spins, seconds)
+            _wait_for_command(row, done, look_for, seconds)
     return fv_load(row)
 
 
@@ -151,26 +143,26 @@ def finish(cnp.ndarray words not None, Py_ssize_t worker, int32_t done, bint has
     _finish(_row(words, 1 + worker), _row(words, 0), done, has_reply)
 
 
-def wait_for_events(cnp.ndarray words not None, int32_t spins, double seconds):
+def wait_for_events(cnp.ndarray words not None, double look_for, double seconds):
     """Waits for what the parent expects, for at most so long or until a signal; returns whether it has come."""
     cdef int32_t *own = _row(words, 0)
     cdef bint come
     with nogil:
-        come = _wait_for_events(own, spins, seconds)
+        come = _wait_for_events(own, look_for, seconds)
     return come
 
 
 # What waking and waiting take shows on threads too, which are there at once.
 
 
-def echo(cnp.ndarray words not None, Py_ssize_t worker, int32_t spins, double seconds):
+def echo(cnp.ndarray words not None, Py_ssize_t worker, double look_for, double seconds):
     """Is a worker without envs, in this thread: finishes commands at once, until none has come for so long."""
     cdef int32_t *row = _row(words, 1 + worker)
     cdef int32_t *parent = _row(words, 0)
     cdef int32_t done = 0
     with nogil:
         while True:
-            _wait_for_command(row, done, spins, seconds)
+            _wait_for_command(row, done, look_for, seconds)
             if fv_load(row) == done:
                 break
             done = fv_load(row)
@@ -179,7 +171,7 @@ def echo(cnp.ndarray words not None, Py_ssize_t worker, int32_t spins, double se
                 break
 
 
-def round_trip(cnp.ndarray words not None, int32_t kind, int32_t spins, double seconds):
+def round_trip(cnp.ndarray words not None, int32_t kind, double look_for, double seconds):
     """Gives all workers a command, waits until they have finished, for at most so long, and returns the seconds taken.
 
     A command of kind 0 ends an echo."""
@@ -190,7 +182,7 @@ def round_trip(cnp.ndarray words not None, int32_t kind, int32_t spins, double s
         _expect(own, <int32_t>count)
         for worker in range(count):
             _command(own + 16 * (1 + worker), kind)
-        _wait_for_events(own, spins, seconds)
+        _wait_for_events(own, look_for, seconds)
     return fv_now() - began
 
 

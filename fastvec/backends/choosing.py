@@ -20,7 +20,7 @@ import numpy as np
 
 from fastvec.backends import _bell
 from fastvec.backends.parcels import pack, unpack
-from fastvec.backends.process import spins_of
+from fastvec.backends.process import looks_of
 
 logger = logging.getLogger("fastvec")
 
@@ -128,15 +128,15 @@ def measure_round_trip(workers: int, cores: int) -> float:
     """
     count = min(workers, MOST_WORKERS)
     words = np.zeros((1 + count, _bell.WORDS), np.int32)
-    spins = spins_of(workers, cores)
+    looks, worker_looks = looks_of(workers, cores)
     threads = [
-        threading.Thread(target=_bell.echo, args=(words, worker, spins, PATIENCE), daemon=True)
+        threading.Thread(target=_bell.echo, args=(words, worker, worker_looks, PATIENCE), daemon=True)
         for worker in range(count)
     ]
     for thread in threads:
         thread.start()
-    trips = [_bell.round_trip(words, 1, spins, PATIENCE) for _ in range(TRIPS)]
-    _bell.round_trip(words, 0, spins, PATIENCE)  # which ends them
+    trips = [_bell.round_trip(words, 1, looks, PATIENCE) for _ in range(TRIPS)]
+    _bell.round_trip(words, 0, looks, PATIENCE)  # which ends them
     for thread in threads:
         thread.join()
     return statistics.median(trips) * workers / count

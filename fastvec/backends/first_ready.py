@@ -269,7 +269,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
             left = PATIENCE if end is None else min(PATIENCE, end - time.monotonic())
             if left <= 0:
                 raise TimeoutError(f"recv: {len(self._arrived)} of {count} lanes were ready in time")
-            if not _bell.wait_for_events(words, self._pool.spins, left):
+            if not _bell.wait_for_events(words, self._pool.looks, left):
                 self._find_lost()
 
     def _pop(self) -> bool:

@@ -27,8 +27,8 @@ from fastvec.backends.worker_error import WorkerError
 from fastvec.backends.worker_pool import Lost, WorkerPool, span
 from fastvec.machine import usable_cores
 
-# How often to look for an event before sleeping, where there is a core for everyone: some 50 microseconds.
-SPINS = 2000
+# How long to look for an event before sleeping, in seconds: about what waking takes.
+LOOK_FOR = 30e-6
 # A worker that has to be restarted once more after so many restarts in so many steps is in a loop.
 CRASH_LOOP_RESTARTS, CRASH_LOOP_STEPS = 3, 100
 
@@ -157,9 +157,10 @@ class ProcessVecEnv(OrdinaryVecEnv):
             ]
             ledger = self._ledger
             self._counts = [ledger.rewards, ledger.terminations, ledger.truncations, ledger.status]
-            self._room = Room(plan, mine, shared_memory, self._by_lane, spins_of(self.num_workers, cores))
+            looks, worker_looks = looks_of(self.num_workers, cores)
+            self._room = Room(plan, mine, shared_memory, self._by_lane, worker_looks)
             self._restarted_at = [[] for _ in range(self.num_workers)]
-            self._pool.open(self._room, memory.file, shared_words)
+            self._pool.open(self._room, memory.file, shared_words, looks)
             if self._restarts:
                 self._memory = memory
         finally:
@@ -423,9 +424,12 @@ def put_rows(source: list[Any], parts: list[Any], lanes: list[int]) -> None:
             part[lane] = given[lane]
 
 
-def spins_of(num_workers: int, cores: int) -> int:
-    """How often to look for an event before sleeping: where cores are short, who looks keeps others from working."""
-    return SPINS if num_workers < cores else 0
+def looks_of(num_workers: int, cores: int) -> tuple[float, float]:
+    """How long the parent, and how long a worker looks for an event before it sleeps, in seconds.
+
+    Who looks has a core, and keeps it from others where there are too few.
+    """
+    return LOOK_FOR if num_workers < cores else 0.0, LOOK_FOR if num_workers <= cores else 0.0
 
 
 def _checked_on_error(on_worker_error: str) -> bool:

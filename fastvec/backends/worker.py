@@ -65,14 +65,14 @@ class Room:
             rewards, terminations, truncations and status.
         shared: whether results and actions are in shared memory.
         by_lane: whether there are, at the end of the plan, words for what single lanes are asked for, and the ring.
-        spins: how often to look before sleeping.
+        look_for: how long a worker looks for a command before it sleeps, in seconds.
     """
 
     plan: Plan
     mine: list[tuple[tuple[int, ...], np.dtype[Any] | None]]
     shared: bool
     by_lane: bool
-    spins: int
+    look_for: float
 
 
 def main(
@@ -128,7 +128,7 @@ class _WorkerLanes:
     def __init__(
         self, envs: list[gymnasium.Env[Any, Any]], first: int, mode: str, label: str, room: Room, shared: list[Any]
     ) -> None:
-        self.words, self.spins = shared[0], room.spins
+        self.words, self.look_for = shared[0], room.look_for
         rest = iter(shared[1:])
         self.rows = slice(first, first + len(envs))
         results: list[Any] = [
@@ -159,7 +159,7 @@ class _WorkerLanes:
         done, parent = 0, os.getppid()
         while True:
             before = done
-            while (done := _bell.wait_for_command(self.words, worker, before, self.spins, PATIENCE)) == before:
+            while (done := _bell.wait_for_command(self.words, worker, before, self.look_for, PATIENCE)) == before:
                 if os.getppid() != parent:
                     return
             kind = done & 3

@@ -54,7 +54,7 @@ class WorkerPool:
         facts: what each worker's envs are.
         lost: how each worker was lost; None while it is there.
         words: those of the bells.
-        spins: how often to look before sleeping.
+        looks: how long the parent looks for events before it sleeps, in seconds.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class WorkerPool:
         self.lost: list[Lost | None] = [None] * len(lanes)
         self._outstanding: list[int] = []
         self.words: npt.NDArray[np.int32] = np.zeros((1 + len(lanes), _bell.WORDS), np.int32)
-        self.spins = 0
+        self.looks = 0.0
         self._owner = os.getpid()
         self._context, self._begin = context, (mode, label)
         own = [factories[part.start : part.stop] for part in lanes]
@@ -161,9 +161,9 @@ class WorkerPool:
             ) from said.exception()
         return said
 
-    def open(self, room: Room, file: int, words: npt.NDArray[np.int32]) -> None:
+    def open(self, room: Room, file: int, words: npt.NDArray[np.int32], looks: float) -> None:
         """Tells workers where results and actions go: in this file, the words of the bells too."""
-        self.words, self.spins = words, room.spins
+        self.words, self.looks = words, looks
         for worker in range(len(self.lanes)):
             self._give_room(worker, room, file)
         for worker in range(len(self.lanes)):
@@ -261,7 +261,7 @@ class WorkerPool:
 
     def _wait(self, timeout: float | None) -> None:
         """Waits until the workers that have a command have finished it or are lost."""
-        if _bell.wait_for_events(self.words, self.spins, PATIENCE if timeout is None else min(PATIENCE, timeout)):
+        if _bell.wait_for_events(self.words, self.looks, PATIENCE if timeout is None else min(PATIENCE, timeout)):
             return
         end = None if timeout is None else time.monotonic() + timeout - PATIENCE
         while True:
@@ -277,7 +277,7 @@ class WorkerPool:
                 return
             _bell.expect(self.words, len(busy))
             left = PATIENCE if end is None else min(PATIENCE, max(end - time.monotonic(), 0.0))
-            _bell.wait_for_events(self.words, self.spins, left)
+            _bell.wait_for_events(self.words, self.looks, left)
 
     def _finished(self, worker: int) -> bool:
         words = self.words[1 + worker]
