@@ -58,7 +58,7 @@ cdef class Part:
         else:
             self.array = room
             self.data = <char *>cnp.PyArray_DATA(self.array)
-            self.size = cnp.PyArray_STRIDES(self.array)[0] if len(room) else 0
+            self.size = room.nbytes // len(room)  # not the stride, which of an empty row is not 0
             self.shape = room.shape[1:]
 
     cdef int put(self, Py_ssize_t row, value) except -1:
@@ -160,7 +160,9 @@ cdef class Lanes:
                     continue
                 self.terminations[i] = self.truncations[i] = False
                 try:
-                    obs, info = self.envs[i].reset(seed=seeds[i], options=None if options is None else dict(options))
+                    obs, info = _begun(
+                        self.envs[i].reset(seed=seeds[i], options=None if options is None else dict(options))
+                    )
                     self._put(self._parts, i, obs)
                     self._keep_info(infos, i, info)
                     self.status[i] = _RUNNING
@@ -220,25 +222,29 @@ cdef class Lanes:
         cdef bint ended
         env = self.envs[i]
         if self._mode == _NEXT_STEP and self.status[i] == _ENDED:
-            obs, info = env.reset()
+            obs, info = _begun(env.reset())
             self._put(self._parts, i, obs)
             self.rewards[i] = 0.0
             self.terminations[i] = self.truncations[i] = False
             self.status[i] = _BEGAN
             self._keep_info(infos, i, info)
             return 0
-        obs, reward, terminated, truncated, info = env.step(action)
-        self.rewards[i] = reward
+        result = env.step(action)
+        if type(result) is not tuple or len(<tuple>result) != 5:
+            result = _unpacked(result, "step", 5, "observation, reward, terminated, truncated, info")
+        obs, reward, terminated, truncated, info = <tuple>result
+        try:
+            self.rewards[i] = reward
+        except TypeError as error:
+            raise TypeError(f"step returned the reward {reward!r}; expected a number") from error
         self.terminations[i] = bool(terminated)
         self.truncations[i] = bool(truncated)
         ended = self.terminations[i] or self.truncations[i]
         if ended and self._mode == _SAME_STEP:
             # All of the ended episode is copied before the reset, which may write to the same objects.
             self._put(self._final_parts, i, obs)
-            if type(info) is not dict:
-                raise TypeError(f"step returned an info that is {type(info).__name__}; expected dict")
-            finals.append((self.first + i, _snapshot(info)))
-            obs, info = env.reset()
+            finals.append((self.first + i, _snapshot(_checked_info(info))))
+            obs, info = _begun(env.reset())
             ended = False
         self._put(self._parts, i, obs)
         self._keep_info(infos, i, info)
@@ -251,9 +257,7 @@ cdef class Lanes:
         return 0
 
     cdef int _keep_info(self, list infos, Py_ssize_t i, info) except -1:
-        if not isinstance(info, dict):
-            raise TypeError(f"the env returned an info that is {type(info).__name__}; expected dict")
-        if info:
+        if _checked_info(info):
             infos.append((self.first + i, info))
         return 0
 
@@ -325,6 +329,29 @@ def copied(cnp.ndarray array not None):
     return cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
 
 
+cdef _begun(result):
+    """What a reset returned: (observation, info)."""
+    return result if type(result) is tuple and len(result) == 2 else _unpacked(result, "reset", 2, "observation, info")
+
+
+cdef tuple _unpacked(result, str call, int count, str names):
+    """What a call of an env returned, as a tuple of so many values."""
+    try:
+        values = tuple(result)
+    except TypeError:
+        raise TypeError(f"{call} returned {type(result).__name__}; expected a tuple: {names}") from None
+    if len(values) != count:
+        raise ValueError(f"{call} returned {len(values)} values; expected {count}: {names}")
+    return values
+
+
+cdef _checked_info(info):
+    """The info, if it is one."""
+    if not isinstance(info, dict):
+        raise TypeError(f"the env returned an info that is {type(info).__name__}; expected dict")
+    return info
+
+
 cdef _snapshot(value):
     """A copy of an info, in which arrays are copied too and other objects are the same."""
     if isinstance(value, dict):
@@ -369,7 +396,7 @@ cdef class Ledger:
         cdef Py_ssize_t i
         for i in range(self.n):
             if status[i] == _FAILED:
-                raise ResetNeeded(f"step: lane {i} raised in its last call and was not reset since; reset all lanes, or "
+                raise ResetNeeded(f"step: lane {i} failed in its last call and was not reset since; reset all lanes, or "
                                   f"that one by options={{'reset_mask': mask}}. No lane has moved")
             if self.disabled and status[i] == _ENDED:
                 raise ResetNeeded(f"step: the episode of lane {i} has ended, and autoreset_mode is 'Disabled'; reset it by "
@@ -473,7 +500,7 @@ def merge_infos(Py_ssize_t n, pairs):
     cdef dict found = {}
     cdef dict merged = {}
     for lane, info in pairs:
-        for key, value in (<dict?>info).items():
+        for key, value in info.items():
             if key in found:
                 lanes, values = found[key]
             else:
@@ -498,7 +525,7 @@ cdef _merged(Py_ssize_t n, list lanes, list values):
         if all([kind is int or kind is float or kind is bool or issubclass(kind, np.number) for kind in kinds]):
             array = np.zeros(n, np.result_type(*[np.dtype(kind) for kind in kinds]))
             return _filled(array, lanes, values)
-        if kinds == {np.ndarray} and len({value.shape for value in values}) == 1:
+        if all([issubclass(kind, np.ndarray) for kind in kinds]) and len({value.shape for value in values}) == 1:
             array = np.zeros((n, *values[0].shape), np.result_type(*{value.dtype for value in values}))
             return _filled(array, lanes, values)
     except (OverflowError, TypeError):

@@ -21,6 +21,7 @@ from fastvec.backends.ordinary import OrdinaryVecEnv
 from fastvec.backends.process import ProcessVecEnv
 from fastvec.backends.serial import SerialVecEnv
 from fastvec.backends.sources import EnvSource, Wrapper, factories_of, is_source, registered_spec
+from fastvec.backends.starting import checked_context
 from fastvec.machine import chosen_math, chosen_target, default_num_threads, usable_cores
 from fastvec.rendering import RenderedVecEnv, checked_render_lanes
 from fastvec.tables import Tables
@@ -168,6 +169,7 @@ def make(
         id = gymnasium.spec(registry.find(id).gymnasium_id)
     factories, label = factories_of(id, n, checked_limit(max_episode_steps), wrappers or (), env_kwargs)
     num_workers = None if num_workers is None else checked_count("num_workers", num_workers)
+    checked_context(context)
     step_timeout = _checked_timeout(step_timeout)
     reason = "it was asked for"
     if backend == "auto" and batch_size is not None:
@@ -220,9 +222,10 @@ def _checked_timeout(step_timeout: Any) -> float | None:
 
 def _goes_native(source: Any, backend: str, wrappers: Sequence[Wrapper] | None) -> bool:
     """Whether the lanes are native; raises for what neither they nor ordinary envs can be made of."""
+    _refuse_what_makes_no_env(source)
     is_native = isinstance(source, str) and source.removeprefix("fastvec/") in registry.NATIVE_ENVS
-    if backend == "native" or not is_source(source):
-        if isinstance(source, EnvSpec) or callable(source) or (isinstance(source, (list, tuple)) and is_source(source)):
+    if backend == "native":
+        if not isinstance(source, str):
             raise ValueError(f"backend is 'native', and {source!r} is no id: an id has native lanes, or none has")
         registry.find(source)
         if wrappers:
@@ -244,6 +247,20 @@ def _goes_native(source: Any, backend: str, wrappers: Sequence[Wrapper] | None) 
             except gymnasium.error.NameNotFound as known:
                 raise gymnasium.error.NameNotFound(f"{error}; {known}") from None
     return False
+
+
+def _refuse_what_makes_no_env(source: Any) -> None:
+    """Refuses what was meant to make envs, and does not."""
+    if isinstance(source, gymnasium.Env):
+        raise TypeError(
+            f"the env to make is {source!r}, an env itself: give what makes it, its class or a function, which is "
+            f"called once for each lane"
+        )
+    if not isinstance(source, (str, EnvSpec)) and not is_source(source):
+        raise TypeError(
+            f"the env to make is {source!r}, {type(source).__name__}: expected an id, an EnvSpec, a class or function "
+            f"that makes an env, or a list or tuple of such functions with one in it at least"
+        )
 
 
 def make_native(

@@ -187,6 +187,10 @@ class LaneEnv(gym.Env):
     def add(self, one, *, other=0):
         return self.lane + one + other
 
+    def count_up(self):
+        self.total += 1
+        return self.total
+
     def process(self):
         return os.getpid()
 

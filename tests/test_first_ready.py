@@ -174,15 +174,22 @@ def test_what_is_wrong_is_told_and_changes_nothing():
         ([0], [-1], ValueError, "0 to 3"),
         ([0, 0], [1, 1], ValueError, "twice"),
         ([0], [1.0], TypeError, "env_ids"),
-        ([], [], TypeError, "env_ids"),
         ([0], 1, TypeError, "env_ids"),
         ([0, 0], [1], ValueError, r"\(2,\)"),
         ([0.5], [1], TypeError, "integers"),
     ):
         with pytest.raises(error, match=message):
             env.send(actions, ids)
+    for version in (-1, 2**70, "x", [1], True, 1.5):
+        with pytest.raises(TypeError, match="policy_version"):
+            env.send([0], [1], policy_version=version)
+    for timeout in ("1", float("nan"), True):
+        with pytest.raises(TypeError, match="timeout"):
+            env.recv(timeout=timeout)
     with pytest.raises(RuntimeError, match="1 lanes are out"):
         env.recv()
+    nobody = np.zeros(0, np.int64)
+    env.send(nobody, nobody)  # as a filter may leave
     env.send([0], [0])
     obs, *_, info = env.recv(timeout=60)
     assert obs[np.argsort(info["env_id"]), 0].tolist() == [1, 2]

@@ -1,5 +1,6 @@
 """Backends of ordinary Python envs: the results of SyncVectorEnv over the same envs, and what fastvec adds."""
 
+import collections
 import copy
 import functools
 import pickle
@@ -522,9 +523,94 @@ class WrongEnv(LaneEnv):
         return {1: (np.zeros(3, np.float32), *good[1:]), 2: good[:4], 0: (*good[:4], None)}[int(action)]
 
 
+class OddEnv(LaneEnv):
+    """Returns what it is made with, where other envs return 1.0 as reward, {} as info, and a tuple of all."""
+
+    def __init__(self, reward=1.0, info=None, form=tuple):
+        super().__init__()
+        self.reward, self.info, self.form = reward, info or {}, form
+
+    def step(self, action):
+        return self.form((np.zeros(1, np.float32), self.reward, False, False, self.info))
+
+
+@pytest.mark.parametrize("reward", [None, "much", [1.0]])
+def test_a_reward_that_is_no_number_is_told(reward):
+    env = fastvec.make(OddEnv, 2, reward=reward)
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="step returned the reward"):
+        env.step([0, 0])
+
+
+def test_what_is_as_good_as_a_tuple_and_a_dict_is_taken(backend):
+    for info in (collections.OrderedDict(a=1), collections.defaultdict(int, a=1), {"b": collections.Counter("aab")}):
+        env = fastvec.make(OddEnv, 2, backend=backend, info=info, form=list)
+        oracle = SyncVectorEnv([functools.partial(OddEnv, info=info, form=list)] * 2)
+        assert_same_bits(env.reset(seed=0), oracle.reset(seed=0), "reset")
+        assert_same_bits(env.step([0, 0]), oracle.step([0, 0]), "step")
+        env.close()
+
+
+class EmptyEnv(gym.Env):
+    """Observations of which a part has no numbers."""
+
+    observation_space = gym.spaces.Dict(
+        {"empty": gym.spaces.Box(-1, 1, (0,), np.float32), "rest": gym.spaces.Box(-1e9, 1e9, (2,), np.float64)}
+    )
+    action_space = gym.spaces.Discrete(1000)
+
+    def reset(self, *, seed=None, options=None):
+        return {"empty": np.zeros(0, np.float32), "rest": np.zeros(2)}, {}
+
+    def step(self, action):
+        return {"empty": np.zeros(0, np.float32), "rest": np.full(2, float(action))}, float(action), False, False, {}
+
+
+@pytest.mark.parametrize("n", [1, 4, 64])
+def test_empty_observations_leave_everything_else_alone(backend, n):
+    env, oracle = fastvec.make(EmptyEnv, n, backend=backend), SyncVectorEnv([EmptyEnv] * n)
+    assert_same_bits(env.reset(seed=0), oracle.reset(seed=0), "reset")
+    for row in np.random.default_rng(0).integers(0, 1000, (20, n)):
+        assert_same_bits(env.step(row), oracle.step(row), "step")
+    env.close()
+
+
+def test_an_env_that_is_there_already_is_refused():
+    for source, message in (
+        (LaneEnv(), "an env itself: give what makes it"),
+        ([], "list or tuple of such functions"),
+        (["CartPole-v1"], "list or tuple of such functions"),
+        ((LaneEnv for _ in range(2)), "generator"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            fastvec.make(source, 2)
+
+
+def test_an_unknown_version_of_an_id_names_those_that_there_are():
+    gym.register("tests/Known-v3", LaneEnv)
+    try:
+        with pytest.raises(gym.error.NameNotFound, match="tests/Known-v3"):
+            fastvec.make("tests/Known-v4")
+    finally:
+        gym.registry.pop("tests/Known-v3")
+
+
+def test_closing_while_another_thread_steps_is_refused(backend):
+    env = fastvec.make(LaneEnv, 2, backend=backend, trouble="nap", at=1)
+    env.reset(seed=0)
+    thread = threading.Thread(target=env.step, args=([0, 0],))
+    thread.start()
+    while env._running is None:
+        pass
+    with pytest.raises(RuntimeError, match="a step of this LaneEnv env is running"):
+        env.close()
+    thread.join()
+    env.close()
+
+
 @pytest.mark.parametrize(
     ("action", "error", "message"),
-    [(1, ValueError, r"\(3,\).*\(1,\)"), (2, ValueError, "unpack"), (0, TypeError, "NoneType")],
+    [(1, ValueError, r"\(3,\).*\(1,\)"), (2, ValueError, "4 values; expected 5"), (0, TypeError, "NoneType")],
 )
 def test_results_of_another_form_are_refused(action, error, message):
     env = fastvec.make(WrongEnv, 1, backend="serial")

@@ -5,6 +5,7 @@ import copy
 import functools
 import gc
 import importlib.util
+import multiprocessing
 import os
 import pickle
 import signal
@@ -20,8 +21,8 @@ import numpy as np
 import pytest
 from bits import assert_same_bits
 from gymnasium.error import ResetNeeded
-from ordinary_envs import InfosEnv, LaneEnv, NestedEnv, WordsEnv
-from processes import children, files, needs_proc, wait_until_gone
+from ordinary_envs import InfosEnv, LaneEnv, NestedEnv, WordsEnv, make_trouble
+from processes import children, files, is_there, needs_proc, wait_until_gone
 
 import fastvec
 from fastvec.backends import parcels
@@ -221,6 +222,14 @@ class UnsendableEnv(LaneEnv):
         return (*super().step(action)[:4], info)
 
 
+def test_an_info_that_cannot_be_sent_is_named(context):
+    env = fastvec.make(UnsendableEnv, 2, backend="process", context=context)
+    env.reset(seed=0)
+    with pytest.raises(fastvec.WorkerError, match=r"info\['thread'\] of lane 0 is lock, which cannot be sent"):
+        env.step([1, 0])
+    env.close()
+
+
 def test_an_interrupted_step_is_over_with_the_next_reset():
     env = make_lanes(trouble="nap", num_workers=2)
     env.reset(seed=0)
@@ -393,16 +402,19 @@ if __name__ == "__main__":
 """
 
 
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+
+
 def start_script(tmp_path, body, context="forkserver", trouble="none", script=SCRIPT):
     path = tmp_path / "script.py"
     path.write_text(script.format(context=context, trouble=trouble, body=body), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     return subprocess.Popen(
         [sys.executable, str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=environment(),
         start_new_session=True,
     )
 
@@ -468,3 +480,93 @@ def test_an_id_that_only_the_script_has_registered_reaches_the_workers(context):
         assert results[0][1].tolist() == [3, 3]
     finally:
         gym.registry.pop("tests/Process-v0")
+
+
+# Parents of other kinds
+
+
+def test_a_fork_of_a_process_with_workers_makes_its_own(context):
+    with closing(make_lanes(num_workers=2, context=context)) as env:
+        env.reset(seed=0)
+        child = multiprocessing.get_context("fork").Process(target=_make_and_step, args=(context,))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert env.step([0] * 4)[0].tolist() == [[1]] * 4
+
+
+def _make_and_step(context):
+    with closing(make_lanes(num_workers=2, context=context)) as env:
+        env.reset(seed=0)
+        env.step([0] * 4)
+
+
+def test_a_fork_that_exits_leaves_its_parents_workers_alone(tmp_path, context):
+    body = "child = os.fork()\n    if child == 0: sys.exit(0)\n    os.waitpid(child, 0); env.step([0] * 4); env.close()"
+    script = start_script(tmp_path, body, context)
+    _, err = script.communicate(timeout=120)
+    assert (script.returncode, err) == (0, "")
+
+
+def test_workers_end_with_their_parent_though_a_fork_of_it_lives(tmp_path, context):
+    script = start_script(tmp_path, "pid = os.fork()\n    print(pid, flush=True)\n    time.sleep(600)", context)
+    processes = [int(each) for each in script.stdout.readline().split()]
+    fork = max(int(script.stdout.readline()) for _ in range(2))
+    script.kill()
+    script.wait(60)
+    try:
+        wait_until_gone(processes)
+        assert is_there(fork)
+    finally:
+        os.kill(fork, signal.SIGKILL)
+    script.stdout.close()
+    script.stderr.close()
+
+
+def test_a_daemonic_process_has_serial_envs():
+    """As those of multiprocessing.Pool."""
+    queue = multiprocessing.get_context("fork").Queue()
+    child = multiprocessing.get_context("fork").Process(target=_try_backends, args=(queue,), daemon=True)
+    child.start()
+    assert queue.get(timeout=60) == "serial"
+    assert "daemonic process" in queue.get(timeout=60)
+    child.join(60)
+
+
+def _try_backends(queue):
+    queue.put(fastvec.make(LaneEnv, 4, trouble="nap", at=1).backend)
+    try:
+        fastvec.make(LaneEnv, 4, backend="process")
+    except RuntimeError as error:
+        queue.put(str(error))
+
+
+class StartingEnv(LaneEnv):
+    """Starts a process of its own."""
+
+    def reset(self, *, seed=None, options=None):
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(0.01,))
+        child.start()
+        child.join()
+        return super().reset(seed=seed)
+
+
+def test_an_env_may_start_processes(context):
+    with closing(fastvec.make(StartingEnv, 2, backend="process", context=context)) as env:
+        assert env.reset(seed=0)[0].tolist() == [[0], [0]]
+
+
+@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+def test_a_script_may_come_from_standard_input(context):
+    source = SCRIPT.replace("def main", "class Own(LaneEnv):\n    pass\n\ndef main").replace("make(LaneEnv", "make(Own")
+    script = source.format(body="print(env.get_attr('lane'))", context=context, trouble=None)
+    run = subprocess.run(
+        [sys.executable, "-"], input=script, text=True, capture_output=True, timeout=120, env=environment()
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "(0, 0, 0, 0)" in run.stdout
+
+
+def test_a_worker_that_dies_at_the_start_does_not_blame_the_script():
+    with pytest.raises(fastvec.WorkerError, match=r"killed by SIGKILL before its envs were made$"):
+        fastvec.make(functools.partial(make_trouble, "kill"), 2, backend="process")

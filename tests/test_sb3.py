@@ -550,6 +550,10 @@ def test_methods_and_attributes_of_some_ordinary_envs(backend):
     assert env.env_method("add", 10, other=1, indices=[4, 0]) == [15, 11]
     env.set_attr("lane", 9, indices=2)
     assert env.get_attr("lane") == [0, 1, 9, 3, 4]
+    env.set_attr("lane", 7, indices=-1)
+    assert env.get_attr("lane", [-1, 0]) == [7, 0]
+    assert env.env_method("count_up", indices=[-2, 1, 1]) == [1, 1, 2]
+    assert env.env_method("count_up") == [1, 3, 1, 2, 1]
     env.set_attr("unheard_of", "x")
     assert env.get_attr("unheard_of", 0) == ["x"]
     assert env.has_attr("lane")

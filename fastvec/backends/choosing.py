@@ -21,6 +21,7 @@ import numpy as np
 from fastvec.backends import _bell
 from fastvec.backends.parcels import pack, unpack
 from fastvec.backends.process import looks_of
+from fastvec.backends.starting import may_start
 
 logger = logging.getLogger("fastvec")
 
@@ -28,8 +29,8 @@ logger = logging.getLogger("fastvec")
 BUDGET = 0.02
 # Enough different actions to see what an env does, few enough to be made in no time.
 ACTIONS = 16
-# How often waking and waiting is tried, with at most so many workers, and how long for a lost one, in seconds.
-TRIPS, MOST_WORKERS, PATIENCE = 30, 32, 0.1
+# The most workers that are considered, how often waking and waiting for them is tried, and how long for a lost one.
+MOST_WORKERS, TRIPS, PATIENCE = 64, 30, 0.1
 # What the process backend's own Python takes beside that, in seconds: once, and for each worker.
 CALL, CALL_OF_WORKER = 10e-6, 2e-6
 # Workers must be faster by so much: at times the system puts all of them on one core, and processes are more trouble.
@@ -117,7 +118,7 @@ def counts_of_workers(n: int, cores: int, num_workers: int | None) -> tuple[int,
     """How many workers are worth considering for n lanes: one a core, and one a lane for envs that wait."""
     if num_workers is not None:
         return (min(n, num_workers),)
-    return (n,) if n <= cores else (cores, n)
+    return (n,) if n <= cores else (cores, min(n, MOST_WORKERS))
 
 
 def measure_round_trip(workers: int, cores: int) -> float:
@@ -184,6 +185,8 @@ def chosen(
     n = len(factories)
     if n == 1:
         choice = Choice("serial", None, "one lane has nothing to run beside")
+    elif not may_start():
+        choice = Choice("serial", None, "this process is daemonic, and may start no others")
     else:
         try:
             cost = measure(factories[0])

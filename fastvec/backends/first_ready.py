@@ -155,10 +155,10 @@ class FirstReadyVecEnv(ProcessVecEnv):
             if not self._started:
                 raise ResetNeeded("send: call async_reset or reset first")
             lanes = self._checked_lanes(env_ids, "send")
-            if policy_version is not None and (
-                isinstance(policy_version, bool) or policy_version != int(policy_version)
-            ):
-                raise TypeError(f"policy_version is {policy_version!r}: expected an int or None")
+            if policy_version is not None:
+                _check_version(policy_version)
+            if len(lanes) == 0:  # as when a filter has left nothing
+                return
             orphaned = self._orphaned[lanes]
             for lane in lanes[(self._ledger.status[lanes] == FAILED) & ~orphaned].tolist():
                 raise ResetNeeded(f"send: lane {lane} raised and was not reset since: async_reset(env_ids=[{lane}])")
@@ -201,13 +201,13 @@ class FirstReadyVecEnv(ProcessVecEnv):
         """
         self._enter("recv")
         try:
+            end = None if timeout is None else time.monotonic() + _checked_seconds(timeout)
             out = int(np.count_nonzero(self._out))
             if out < self.batch_size:
                 raise RuntimeError(
                     f"recv: {out} lanes are out, and a batch has {self.batch_size}; send to more lanes first"
                 )
             self._steps += 1
-            end = None if timeout is None else time.monotonic() + timeout
             self._gather(self.batch_size, end)
             batch, self._arrived = self._arrived[: self.batch_size], self._arrived[self.batch_size :]
             return self._batch(batch)
@@ -222,7 +222,9 @@ class FirstReadyVecEnv(ProcessVecEnv):
 
     def _checked_lanes(self, env_ids: npt.ArrayLike, call: str) -> npt.NDArray[np.int64]:
         given = np.asarray(env_ids)
-        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) == 0:
+        if given.shape == (0,):
+            return np.zeros(0, np.int64)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
             raise TypeError(f"{call}: env_ids is {env_ids!r}: expected a list or array of lanes, ints")
         for lane in given[(given < 0) | (given >= self.num_envs)].tolist():
             raise ValueError(f"{call}: env_ids has {lane}: there are lanes 0 to {self.num_envs - 1}")
@@ -234,7 +236,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
         for worker in np.unique(self._worker_of[lanes]).tolist():
             lost = self._pool.lost[worker]
             if lost is not None and self._restarts:
-                self._restart(worker)
+                self._restart(worker, f"it {lost.how} in a call before")
             elif lost is not None:
                 own = self._pool.lanes[worker]
                 raise WorkerError(f"worker {worker} ({span(own)}) {lost.how} in a call before", worker, tuple(own))
@@ -327,12 +329,12 @@ class FirstReadyVecEnv(ProcessVecEnv):
             raise self._failed(errors)
         try:
             self._count_restart(failure.worker, errors, "recv")
-            self._restart(failure.worker)
+            self._restart(failure.worker, str(self._told(errors, "recv", None)))
         except WorkerError:
             self._failed(errors)
             raise
 
-    def _restart(self, worker: int) -> None:
+    def _restart(self, worker: int, reason: str) -> None:
         """Starts a worker again; what its lanes had done before stays, and the rest of them is cut off."""
         self._pool.stop(worker)
         while self._pop():  # what it had finished, as long as its pipe is there
@@ -340,7 +342,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
         self._failures = [(lanes, failure) for lanes, failure in self._failures if failure.worker != worker]
         for lane in self._pool.lanes[worker]:  # before the new worker can look: what was asked of the old one is over
             _bell.take(self._requests, lane)
-        self._bring_back_one(worker)
+        self._bring_back_one(worker, reason)
         arrived = {lane for lane, _ in self._arrived}
         for lane in self._pool.lanes[worker]:
             if self._out[lane] and lane not in arrived:
@@ -459,3 +461,16 @@ class FirstReadyVecEnv(ProcessVecEnv):
             except (TimeoutError, WorkerError):
                 terminate = True
         super().close_extras(timeout, terminate, **kwargs)
+
+
+def _check_version(version: Any) -> None:
+    """Refuses a policy_version that is no number of 64 bits, or below 0, which would say that there is none."""
+    if isinstance(version, bool) or not isinstance(version, (int, np.integer)) or not 0 <= version < 2**63:
+        raise TypeError(f"send: policy_version is {version!r}: expected an int from 0, or None")
+
+
+def _checked_seconds(timeout: Any) -> float:
+    """The argument timeout of recv."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout != timeout:
+        raise TypeError(f"recv: timeout is {timeout!r}: expected seconds or None")
+    return timeout

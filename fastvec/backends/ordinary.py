@@ -381,6 +381,11 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """The name of the class, what the envs were made of, and their number."""
         return f"{type(self).__name__}({self.label}, num_envs={self.num_envs})"
 
+    def _refuse_while_running(self) -> None:
+        """Refuses to close while another thread is in a call."""
+        if self._running is not None:
+            raise RuntimeError(f"close: a {self._running} of this {self.label} env is running; wait for it first")
+
     def _enter(self, call: str) -> None:
         """Begins a call, and refuses it after close and while another one runs."""
         if self.closed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from fastvec.backends.ordinary import Errors, Infos, OrdinaryVecEnv
 from fastvec.backends.parcels import Raised, pack_code
 from fastvec.backends.parts import parts_of
 from fastvec.backends.shared_arrays import SharedArrays
+from fastvec.backends.starting import checked_context
 from fastvec.backends.worker import REQUEST, STEP, Reply, Room
 from fastvec.backends.worker_error import WorkerError
 from fastvec.backends.worker_pool import Lost, WorkerPool, span
@@ -31,6 +31,14 @@ from fastvec.machine import usable_cores
 LOOK_FOR = 30e-6
 # A worker that has to be restarted once more after so many restarts in so many steps is in a loop.
 CRASH_LOOP_RESTARTS, CRASH_LOOP_STEPS = 3, 100
+
+# What to do after a call in which an env raised.
+ADVICE = {
+    "step": "The other lanes have moved; before the next step reset all, or these by "
+    "options={{'reset_mask': env.failed}}",
+    "recv": "The other lanes go on; this one does after async_reset(env_ids=[{lane}])",
+    "close": "All envs have been closed, and the workers have ended",
+}
 
 logger = logging.getLogger("fastvec")
 
@@ -88,7 +96,7 @@ class ProcessVecEnv(OrdinaryVecEnv):
         self._restarted_at: list[list[int]] = []  # for each worker, in which steps
         bounds = [n * worker // self.num_workers for worker in range(self.num_workers + 1)]
         lanes = [range(start, stop) for start, stop in itertools.pairwise(bounds)]
-        self._pool = WorkerPool(factories, lanes, autoreset_mode.value, label, _checked_context(context))
+        self._pool = WorkerPool(factories, lanes, autoreset_mode.value, label, checked_context(context))
         try:
             self._open(autoreset_mode, label, n, bool(copy), bool(episode_stats), bool(shared_memory), cores)
         except BaseException:
@@ -194,8 +202,9 @@ class ProcessVecEnv(OrdinaryVecEnv):
         for worker, lost in enumerate(self._pool.lost):
             if lost is not None:
                 lanes = self._pool.lanes[worker]
+                then = "it is restarted by the next step or reset" if self._restarts else "make a new env"
                 raise WorkerError(
-                    f"worker {worker} ({span(lanes)}) {lost.how} in a call before: close this env, and make a new one",
+                    f"worker {worker} ({span(lanes)}) {lost.how} in a call before: {then}",
                     worker,
                     tuple(lanes),
                 )
@@ -249,8 +258,8 @@ class ProcessVecEnv(OrdinaryVecEnv):
             restarted[self._pool.lanes[worker].start : self._pool.lanes[worker].stop] = True
         infos = [(lane, info) for lane, info in infos if not restarted[lane]]
         finals = [(lane, info) for lane, info in finals if not restarted[lane]]
-        for worker in failed:
-            self._bring_back_one(worker)
+        for worker, own in failed.items():
+            self._bring_back_one(worker, str(self._told(own, "step", None)))
         lanes = np.flatnonzero(restarted).tolist()
         put_rows(held, self._observations, lanes)
         self._ledger.status[restarted] = ENDED
@@ -272,21 +281,24 @@ class ProcessVecEnv(OrdinaryVecEnv):
         """Notes that a worker is to be restarted for these errors, or raises them if that happens again and again."""
         recent = [step for step in self._restarted_at[worker] if step > self._steps - CRASH_LOOP_STEPS]
         if len(recent) >= CRASH_LOOP_RESTARTS:
-            error = self._told(errors, call, None)
-            add_note(error, f"worker {worker} was restarted {len(recent)} times in {CRASH_LOOP_STEPS} steps before")
-            raise error
+            often = f"It was restarted {len(recent)} times in {CRASH_LOOP_STEPS} steps before, and is not again"
+            raise self._told(errors, call, None, often)
         self._restarted_at[worker] = [*recent, self._steps]
 
     def _bring_back(self) -> list[int]:
         """Starts workers that were lost in a call before, and returns which."""
         lost = [worker for worker, how in enumerate(self._pool.lost) if how is not None]
         for worker in lost:
-            self._bring_back_one(worker)
+            how = self._pool.lost[worker]
+            assert how is not None
+            self._bring_back_one(worker, f"it {how.how} in a call before")
         return lost
 
-    def _bring_back_one(self, worker: int) -> None:
+    def _bring_back_one(self, worker: int, reason: str) -> None:
         assert self._memory is not None
-        logger.warning("%s: worker %d (%s) is restarted", self.label, worker, span(self._pool.lanes[worker]))
+        logger.warning(
+            "%s: worker %d (%s) is restarted: %s", self.label, worker, span(self._pool.lanes[worker]), reason
+        )
         self._pool.restart(worker, self._room, self._memory.file)
 
     def _settle(self) -> tuple[int, dict[str, npt.NDArray[Any]] | None]:
@@ -345,7 +357,8 @@ class ProcessVecEnv(OrdinaryVecEnv):
                 array[rows] = value
         return infos, finals, errors
 
-    def _told(self, errors: Errors, call: str, results: Any) -> Exception:
+    def _told(self, errors: Errors, call: str, results: Any, then: str | None = None) -> Exception:
+        """As in ``OrdinaryVecEnv``; ``then`` says what to do, where it is something else than usual."""
         lane, failure = errors[0]
         assert isinstance(failure, Failure)
         worker, lanes = failure.worker, self._pool.lanes[failure.worker]
@@ -353,16 +366,14 @@ class ProcessVecEnv(OrdinaryVecEnv):
         also = f" (and lanes {', '.join(map(str, others))} failed too)" if others else ""
         if failure.lost is not None:
             message = f"worker {worker} ({span(lanes)}) {failure.lost.how} in {call}{also}"
+            message += f". {then}" if then else ""
             concerned: tuple[int, ...] = tuple(lanes)
         else:
             assert failure.raised is not None
             concerned = tuple(other for other, each in errors if each.worker == worker)  # type: ignore[attr-defined]
-            message = (
-                f"lane {lane} (worker {worker}, {span(lanes)}) raised in {call}{also}: {failure.raised.text}. The "
-                f"other lanes have moved; before the next step reset all, or these by "
-                f"options={{'reset_mask': env.failed}}\n\n"
-                f"{failure.raised.trace}"
-            )
+            then = then or ADVICE.get(call, ADVICE["step"]).format(lane=lane)
+            place = f"lane {lane} (worker {worker}, {span(lanes)})"
+            message = f"{place} raised in {call}{also}: {failure.raised.text}. {then}\n\n{failure.raised.trace}"
         error = WorkerError(message, worker, concerned)
         error.results = results
         if results is not None:
@@ -406,12 +417,15 @@ class ProcessVecEnv(OrdinaryVecEnv):
         Raises:
             Exception: what an env raised in its ``close``, when all workers have ended.
         """
+        self._refuse_while_running()
+        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
+            raise TypeError(f"close: timeout is {timeout!r}: expected seconds, from 0, or None")
         try:
             replies = self._pool.close(timeout, terminate)
         finally:
+            self.closed = True
             if self._memory is not None:
                 self._memory.close_file()
-        self.closed = True
         for worker, reply in enumerate(replies):
             for lane, raised in reply if isinstance(reply, list) else ():
                 raise self._told([(lane, Failure(worker, raised, None))], "close", None)
@@ -437,13 +451,3 @@ def _checked_on_error(on_worker_error: str) -> bool:
     if on_worker_error not in ("raise", "restart"):
         raise ValueError(f"on_worker_error is {on_worker_error!r}: expected 'raise' or 'restart'")
     return on_worker_error == "restart"
-
-
-def _checked_context(context: str | None) -> str:
-    """The start method: what was asked for, else forkserver where there is one."""
-    offered = multiprocessing.get_all_start_methods()
-    if context is None:
-        return "forkserver" if "forkserver" in offered else "spawn"
-    if context not in offered:
-        raise ValueError(f"context is {context!r}: expected one of {', '.join(map(repr, offered))}")
-    return context

@@ -76,6 +76,7 @@ class SerialVecEnv(OrdinaryVecEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes all envs; called by ``close``. If some raise, so does this, when all have been closed."""
+        self._refuse_while_running()
         errors = self._lanes.close()
         self.closed = True
         if errors:

@@ -77,7 +77,10 @@ def registered_spec(id: str) -> EnvSpec:
     if module:
         importlib.import_module(module)
     if name not in gymnasium.registry:
-        raise gymnasium.error.NameNotFound(f"{id!r} is no id in Gymnasium's registry")
+        stem = name.rpartition("-v")[0] or name
+        others = sorted(other for other in gymnasium.registry if other.rpartition("-v")[0] == stem)
+        hint = f", which has {', '.join(others)}" if others else ""
+        raise gymnasium.error.NameNotFound(f"{id!r} is no id in Gymnasium's registry{hint}")
     return gymnasium.spec(name)
 
 

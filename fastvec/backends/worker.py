@@ -78,6 +78,7 @@ class Room:
 def main(
     connection: Connection,
     life: Connection,
+    parent: int,
     inherited: Sequence[Connection],
     factories: Sequence[Callable[[], gymnasium.Env[Any, Any]]] | None,
 ) -> None:
@@ -85,7 +86,8 @@ def main(
 
     Args:
         connection: the pipe to the parent.
-        life: a pipe that closes when the parent ends.
+        life: a pipe that closes when the parent ends, and with it all of its forks that have the other end.
+        parent: the number of its process.
         inherited: what a forked worker has of the parent's, and must close for that.
         factories: with fork, what makes the envs; else it comes through the pipe.
     """
@@ -93,15 +95,19 @@ def main(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for each in inherited:
         each.close()
-    threading.Thread(target=_end_with_parent, args=(life,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(life, parent), daemon=True).start()
     # The parent may go, or give this worker up.
     with contextlib.suppress(EOFError, ConnectionError):
         _serve(connection, factories)
 
 
-def _end_with_parent(life: Connection) -> None:
-    """Ends this process when the parent's end of the pipe closes, whatever an env is doing."""
-    wait([life])
+def _end_with_parent(life: Connection, parent: int) -> None:
+    """Ends this process when the parent's end of the pipe closes or the parent is gone, whatever an env is doing."""
+    signs: list[Connection | int] = [life]
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):  # it is gone already, which the pipe says; or the kernel has no such thing
+            signs.append(os.pidfd_open(parent))
+    wait(signs)
     os._exit(1)
 
 
@@ -120,6 +126,27 @@ def _serve(connection: Connection, factories: Sequence[Callable[[], gymnasium.En
     lanes = _WorkerLanes(envs, first, mode, label, room, memory.arrays)
     connection.send_bytes(pack(None))
     lanes.run(worker, connection)
+
+
+def _packed(reply: Any) -> bytes:
+    """A reply as it is sent.
+
+    Raises:
+        TypeError: if that cannot be; of infos with the lane and the key.
+    """
+    try:
+        return pack(reply)
+    except Exception as error:
+        for lane, info in [*reply.infos, *reply.finals] if isinstance(reply, Reply) else ():
+            for key, value in info.items():
+                try:
+                    pack(value)
+                except Exception as reason:
+                    raise TypeError(
+                        f"info[{key!r}] of lane {lane} is {type(value).__name__}, which cannot be sent to the parent "
+                        f"({reason}): leave it out, or use backend='serial'"
+                    ) from None
+        raise TypeError(f"what was asked for cannot be sent to the parent: {error}") from error
 
 
 class _WorkerLanes:
@@ -174,7 +201,7 @@ class _WorkerLanes:
                 else:
                     method, args = unpack(connection.recv_bytes())
                     reply = self._answer(method, args)
-                packed = None if reply is None and method == "step" else pack(reply)
+                packed = None if reply is None and method == "step" else _packed(reply)
             except EOFError:
                 raise
             except Exception as error:
@@ -210,7 +237,7 @@ class _WorkerLanes:
                     reply = self._reply(infos, [], errors, slice(lane, lane + 1))
                 else:
                     reply = self._reply(*self.lanes.step_one(place, self._shared_action(lane)), slice(lane, lane + 1))
-                packed = None if reply is None else pack(reply)
+                packed = None if reply is None else _packed(reply)
             except EOFError:
                 raise
             except Exception as error:

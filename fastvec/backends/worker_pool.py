@@ -6,11 +6,10 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import forkserver, reduction, util
+from multiprocessing import reduction, util
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from fastvec.backends import _bell
 from fastvec.backends.ordinary import LaneFacts
 from fastvec.backends.parcels import Raised, pack, pack_code, unpack
+from fastvec.backends.starting import start
 from fastvec.backends.worker import REQUEST, Room
 from fastvec.backends.worker import main as work
 from fastvec.backends.worker_error import WorkerError
@@ -101,23 +101,15 @@ class WorkerPool:
 
     def _start(self, worker: int) -> None:
         """Starts the process of a worker, the next one or one that was lost."""
-        context: Any = multiprocessing.get_context(self._context)
         ours, theirs = multiprocessing.Pipe()
         life, kept = self._life
         factories = None if self._own is None else self._own[worker]
         self._connections[worker : worker + 1] = [ours]
         inherited = [*self._connections, kept] if factories is not None else []
-        process = context.Process(
-            target=work, args=(theirs, life, inherited, factories), daemon=True, name=f"fastvec-worker-{worker}"
-        )
-        if self._context == "forkserver":
-            _use_forkserver()
-        # A worker must not die of Ctrl-C before it can say that it ignores it; it begins with what is blocked here.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            process.start()
+            args = (theirs, life, os.getpid(), inherited, factories)
+            process = start(self._context, work, args, f"fastvec-worker-{worker}")
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
         self._processes[worker : worker + 1] = [process]
 
@@ -144,7 +136,7 @@ class WorkerPool:
             process.join(CLOSE_TIMEOUT)
             hint = (
                 ""
-                if context == "fork"
+                if context == "fork" or process.exitcode != 1
                 else f". Under {context!r} workers import the main script: what makes an env in it must stand below "
                 f"`if __name__ == '__main__':`"
             )
@@ -343,18 +335,3 @@ def _how_ended(code: int | None) -> str:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"was killed by signal {-code}"
-
-
-_starting = threading.Lock()
-
-
-def _use_forkserver() -> None:
-    """Has the server that workers are forked from import this package, unless it runs or others have said what it does.
-
-    Without that every worker imports NumPy and Gymnasium again.
-    """
-    with _starting:
-        server: Any = getattr(forkserver, "_forkserver", None)
-        if getattr(server, "_forkserver_pid", 0) is None and getattr(server, "_preload_modules", []) == ["__main__"]:
-            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", "fastvec.backends.worker"])
-        forkserver.ensure_running()

@@ -65,7 +65,9 @@ class OrdinaryLanes:
         return dict(enumerate(self.env.render()))
 
     def call(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], lanes: list[int]) -> list[Any]:
-        """Calls a method of these lanes' envs or wrappers."""
+        """Calls a method of these lanes' envs or wrappers; of a lane that is there twice, twice."""
+        if len(set(lanes)) < len(lanes):
+            return [self.env.call_lanes([lane], name, *args, **kwargs)[0] for lane in lanes]
         return self.env.call_lanes(lanes, name, *args, **kwargs)
 
     def set_attr(self, name: str, value: Any, lanes: list[int]) -> None:

@@ -159,11 +159,11 @@ class FastVecEnv(SB3VecEnv):
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
         """An attribute of these lanes, or of all; see ``get_attr`` of the env."""
         values = self.env.get_attr(attr_name)
-        return [values[lane] for lane in self._get_indices(indices)]
+        return [values[lane] for lane in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
         """Sets an attribute in these lanes, or in all, to one value; see ``set_attr`` of the env."""
-        self._lanes.set_attr(attr_name, value, list(self._get_indices(indices)))
+        self._lanes.set_attr(attr_name, value, self._chosen(indices))
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
@@ -174,14 +174,19 @@ class FastVecEnv(SB3VecEnv):
             AttributeError: for one that the envs do not have. Native lanes have ``render`` and Gymnasium's wrapper
                 attributes' alone.
         """
-        return self._lanes.call(method_name, method_args, method_kwargs, list(self._get_indices(indices)))
+        return self._lanes.call(method_name, method_args, method_kwargs, self._chosen(indices))
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: int | Iterable[int] | None = None
     ) -> list[bool]:
         """Whether these lanes, or all, are wrapped in this; in ``Monitor`` also where lanes keep its statistics."""
         are_wrapped = self._lanes.are_wrapped(wrapper_class)
-        return [are_wrapped[lane] for lane in self._get_indices(indices)]
+        return [are_wrapped[lane] for lane in self._chosen(indices)]
+
+    def _chosen(self, indices: int | Iterable[int] | None) -> list[int]:
+        """The lanes that are meant: as with a list, -1 is the last."""
+        lanes = range(self.num_envs)
+        return [lanes[place] for place in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """A frame of each lane that is drawn, with ``render_mode="rgb_array"``."""
