@@ -7,16 +7,21 @@ import importlib.util
 import os
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 import fastvec
 from fastvec import registry
 from fastvec._core import precisions
+from fastvec.backends.sources import EnvFactory, factories_of, registered_spec
+
+# What lanes can be made of.
+Source: TypeAlias = str | EnvSpec | EnvFactory
 
 SEED = 0
 
@@ -35,15 +40,31 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Of what all contenders of a race make their envs: a native id, or for those that step ordinary envs what makes one.
-EnvSource = str | Callable[[], gymnasium.Env[Any, Any]]
+def ordinary_env(source: Source) -> gymnasium.Env[Any, Any]:
+    """One ordinary env of what ``fastvec.make`` takes, lists aside, with nothing around it that only checks."""
+    if is_native(source):
+        return gymnasium.make(registry.find(source).gymnasium_id, disable_env_checker=True)
+    [factory], _ = factories_of(source, 1, None, (), {})
+    return factory()
 
 
-def ordinary_env(env_id: EnvSource) -> gymnasium.Env[Any, Any]:
-    """One ordinary Gymnasium env, of a native id with nothing around it that only checks."""
-    if not isinstance(env_id, str):
-        return env_id()
-    return gymnasium.make(registry.find(env_id).gymnasium_id, disable_env_checker=True)
+def is_native(source: Source) -> TypeGuard[str]:
+    """Whether it is an id that has a kernel."""
+    return isinstance(source, str) and source.removeprefix("fastvec/") in registry.NATIVE_ENVS
+
+
+def name_of(source: Source) -> str:
+    """What a message calls it."""
+    return source if isinstance(source, str) else factories_of(source, 1, None, (), {})[1]
+
+
+def _spec_of(source: Source) -> EnvSpec | None:
+    """The spec of an id; None for what has none."""
+    if is_native(source):
+        return gymnasium.spec(registry.find(source).gymnasium_id)
+    if isinstance(source, str):
+        return registered_spec(source)
+    return source if isinstance(source, EnvSpec) else None
 
 
 class Contender:
@@ -68,8 +89,8 @@ class Contender:
     process_per_env = False
     on_request = False
 
-    def absence(self, env_id: Any, n: int) -> str | None:
-        """Why this one cannot step n envs of that id, in a few words; None if it can."""
+    def absence(self, source: Source, n: int) -> str | None:
+        """Why this one cannot step n envs of that source, in a few words; None if it can."""
         if self.module is not None and importlib.util.find_spec(self.module) is None:
             return NOT_INSTALLED
         if self.process_per_env and n > MOST_PROCESSES:
@@ -80,13 +101,18 @@ class Contender:
         """Keywords of ``make`` that are worth a try each; the fastest becomes the result."""
         return [{}]
 
-    def make(self, env_id: Any, n: int, **setting: Any) -> Any:
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
         """A new env of n lanes."""
         raise NotImplementedError
 
-    def reset(self, env: Any) -> None:
-        """Begins the episodes, with the same seed every time."""
-        env.reset(seed=SEED)
+    def reset(self, env: Any, seed: int = SEED) -> Any:
+        """Begins the episodes, with the same seed every time. Returns the first observations."""
+        return env.reset(seed=seed)[0]
+
+    def call(self, env: Any, name: str) -> Sequence[Any]:
+        """Calls a method of every lane's ordinary env or its wrappers."""
+        values: Sequence[Any] = env.call(name)
+        return values
 
     def ended(self, result: tuple[Any, ...]) -> int:
         """How many rows of what ``step`` returned ended an episode."""
@@ -101,16 +127,16 @@ class FastvecContender(Contender):
     name = REFERENCE
     title = "fastvec"
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
-        return fastvec.make(env_id, n)
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        return fastvec.make(source, n)
 
 
 class SyncContender(Contender):
     name = "sync"
     title = "Gymnasium Sync"
 
-    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
-        return gymnasium.vector.SyncVectorEnv([partial(ordinary_env, env_id)] * n)
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        return gymnasium.vector.SyncVectorEnv([partial(ordinary_env, source)] * n)
 
 
 class AsyncContender(Contender):
@@ -118,8 +144,8 @@ class AsyncContender(Contender):
     title = "Gymnasium Async"
     process_per_env = True
 
-    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
-        return gymnasium.vector.AsyncVectorEnv([partial(ordinary_env, env_id)] * n)
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        return gymnasium.vector.AsyncVectorEnv([partial(ordinary_env, source)] * n)
 
     def abandon(self, env: Any) -> None:
         with warnings.catch_warnings():
@@ -131,16 +157,17 @@ class NumpyContender(Contender):
     name = "numpy"
     title = "Gymnasium NumPy"
 
-    def absence(self, env_id: str, n: int) -> str | None:
-        entry_point = gymnasium.spec(registry.find(env_id).gymnasium_id).vector_entry_point
+    def absence(self, source: Source, n: int) -> str | None:
+        spec = _spec_of(source)
         # fastvec puts its own envs there: always for its own ids, on request for Gymnasium's.
-        if entry_point is None or str(entry_point).startswith("fastvec."):
-            return f"no {env_id}"
-        return super().absence(env_id, n)
+        if spec is None or spec.vector_entry_point is None or str(spec.vector_entry_point).startswith("fastvec."):
+            return f"no {name_of(source)}"
+        return super().absence(source, n)
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
-        gymnasium_id = registry.find(env_id).gymnasium_id
-        return gymnasium.make_vec(gymnasium_id, num_envs=n, vectorization_mode="vector_entry_point")
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        spec = _spec_of(source)
+        assert spec is not None
+        return gymnasium.make_vec(spec, num_envs=n, vectorization_mode="vector_entry_point")
 
 
 class DummyContender(Contender):
@@ -150,14 +177,18 @@ class DummyContender(Contender):
     module = "stable_baselines3"
     same_step = True
 
-    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
 
-        return DummyVecEnv([partial(ordinary_env, env_id)] * n)
+        return DummyVecEnv([partial(ordinary_env, source)] * n)
 
-    def reset(self, env: Any) -> None:
-        env.seed(SEED)
-        env.reset()
+    def reset(self, env: Any, seed: int = SEED) -> Any:
+        env.seed(seed)
+        return env.reset()
+
+    def call(self, env: Any, name: str) -> Sequence[Any]:
+        values: Sequence[Any] = env.env_method(name)
+        return values
 
     def ended(self, result: tuple[Any, ...]) -> int:
         return int(np.count_nonzero(result[2]))
@@ -168,12 +199,12 @@ class SubprocContender(DummyContender):
     title = "SB3 Subproc"
     process_per_env = True
 
-    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
         from stable_baselines3.common.vec_env import SubprocVecEnv
 
         # Its default, forkserver, imports PyTorch once in every worker. The steps take the same time either way.
         start_method = "fork" if platform.system() == "Linux" else None
-        return SubprocVecEnv([partial(ordinary_env, env_id)] * n, start_method=start_method)
+        return SubprocVecEnv([partial(ordinary_env, source)] * n, start_method=start_method)
 
     def abandon(self, env: Any) -> None:
         # Its own close waits for answers, which may have been read already when the call was interrupted.
@@ -190,34 +221,38 @@ class SubprocContender(DummyContender):
 ENVPOOL_IDS = {"Taxi-v4": "Taxi-v3"}
 
 
+def envpool_id(source: Source) -> str | None:
+    """The id of EnvPool's copy, if it has one; None for what is no id."""
+    return ENVPOOL_IDS.get(source, source) if isinstance(source, str) else None
+
+
 class EnvPoolContender(Contender):
     name = "envpool"
     title = "EnvPool"
     package = "envpool"
     module = "envpool"
 
-    def absence(self, env_id: str, n: int) -> str | None:
-        reason = super().absence(env_id, n)
-        envpool_id = ENVPOOL_IDS.get(env_id, env_id)
-        if reason is None and envpool_id not in importlib.import_module("envpool").list_all_envs():
-            return f"no {env_id}"
+    def absence(self, source: Source, n: int) -> str | None:
+        reason = super().absence(source, n)
+        if reason is None and envpool_id(source) not in importlib.import_module("envpool").list_all_envs():
+            return f"no {name_of(source)}"
         return reason
 
     def settings(self, n: int) -> list[dict[str, Any]]:
         return [{"num_threads": count} for count in sorted({1, 2, usable_cores()}) if count == 1 or count <= n]
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
         envpool = importlib.import_module("envpool")
-        env = envpool.make(ENVPOOL_IDS.get(env_id, env_id), env_type="gymnasium", num_envs=n, seed=SEED, **setting)
+        env = envpool.make(envpool_id(source), env_type="gymnasium", num_envs=n, seed=SEED, **setting)
         with warnings.catch_warnings():
             # It makes its spaces from float64 bounds, on first use, and Gymnasium warns of every one of them.
             warnings.filterwarnings("ignore", message=".*precision lowered by casting")
             _ = env.observation_space, env.action_space
         return env
 
-    def reset(self, env: Any) -> None:
+    def reset(self, env: Any, seed: int = SEED) -> Any:
         # The seed was given to make: it takes none here.
-        env.reset()
+        return env.reset()[0]
 
 
 class Float32Contender(FastvecContender):
@@ -225,11 +260,12 @@ class Float32Contender(FastvecContender):
     title = "fastvec float32"
     on_request = True
 
-    def absence(self, env_id: str, n: int) -> str | None:
-        return None if "float32" in precisions(registry.find(env_id).kernel) else f"no {env_id}"
+    def absence(self, source: Source, n: int) -> str | None:
+        has_one = is_native(source) and "float32" in precisions(registry.find(source).kernel)
+        return None if has_one else f"no {name_of(source)}"
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
-        return fastvec.make(env_id, n, precision="float32")
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        return fastvec.make(source, n, precision="float32")
 
 
 class ThreadsContender(FastvecContender):
@@ -237,8 +273,8 @@ class ThreadsContender(FastvecContender):
     title = "fastvec, all cores"
     on_request = True
 
-    def make(self, env_id: str, n: int, **setting: Any) -> Any:
-        return fastvec.make(env_id, n, num_threads=usable_cores())
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
+        return fastvec.make(source, n, num_threads=usable_cores())
 
 
 class FastVecEnvContender(DummyContender):
@@ -246,10 +282,11 @@ class FastVecEnvContender(DummyContender):
     title = "SB3 FastVecEnv"
     on_request = True
 
-    def make(self, env_id: EnvSource, n: int, **setting: Any) -> Any:
+    def make(self, source: Source, n: int, **setting: Any) -> Any:
         from fastvec.sb3 import make_vec_env
 
-        return make_vec_env(env_id, n, env_kwargs={"render_mode": None})
+        assert isinstance(source, str)
+        return make_vec_env(source, n, env_kwargs={"render_mode": None})
 
 
 # The order is that of the first round. Those that fork come before EnvPool, which starts threads.

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
 import fastvec
-from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, EnvSource, ordinary_env, usable_cores
+from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, Source, ordinary_env, usable_cores
 
 # Enough different actions to keep episodes from repeating, few enough to stay in the cache beside the env's own state.
 MOST_ACTION_ARRAYS = 1024
@@ -29,14 +29,15 @@ FEWEST_ACTION_ARRAYS = 16
 ACTION_BYTES = 2**18
 
 
-def sample_actions(env_id: EnvSource, n: int) -> list[Any]:
-    """Random actions for n envs, the same every time: a list of arrays as ``step`` takes them."""
-    env = ordinary_env(env_id)
+def sample_actions(source: Source, n: int, seed: int = SEED) -> list[Any]:
+    """Random actions for n envs, the same every time: a list of what ``step`` takes."""
+    env = ordinary_env(source)
     space = batch_space(env.action_space, n)
     env.close()
-    space.seed(SEED)
+    space.seed(seed)
     first = space.sample()
-    count = ACTION_BYTES // first.nbytes
+    # Those of nested spaces, which are no array, are taken to be large.
+    count = ACTION_BYTES // max(1, getattr(first, "nbytes", ACTION_BYTES))
     count = max(FEWEST_ACTION_ARRAYS, min(MOST_ACTION_ARRAYS, count))
     return [first, *(space.sample() for _ in range(count - 1))]
 
@@ -52,40 +53,48 @@ class Runner:
 
     Attributes:
         contender: who steps.
+        source: what the envs are made of.
         n: number of envs.
         setting: keywords the env was made with.
+        seed: that of the reset.
         burst: steps that fill a slice of time, once ``warm_up`` has found out.
         env: the env; None once it is closed.
+        observation: what the reset returned.
     """
 
     def __init__(
         self,
         contender: Contender,
-        env_id: EnvSource,
+        source: Source,
         n: int,
         actions: Sequence[Any],
         setting: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        seed: int = SEED,
     ) -> None:
         """Makes and resets the env.
 
         Args:
             contender: who steps.
-            env_id: a native id, or what makes an ordinary env.
+            source: an id, or what else ``fastvec.make`` takes, lists aside.
             n: number of envs.
             actions: arrays as :func:`sample_actions` makes them.
             setting: keywords of the contender's ``make``.
             clock: seconds, as ``time.perf_counter``.
+            seed: for the reset.
         """
         self.contender = contender
+        self.source = source
         self.n = n
         self.setting = dict(setting or {})
+        self.seed = seed
         self.burst = 1
+        self.actions = actions
         self._clock = clock
-        self._actions = itertools.cycle(actions)
-        self.env = contender.make(env_id, n, **self.setting)
+        self._cycle = itertools.cycle(actions)
+        self.env = contender.make(source, n, **self.setting)
         try:
-            contender.reset(self.env)
+            self.observation = contender.reset(self.env, seed)
         except BaseException:
             self.abandon()
             raise
@@ -97,11 +106,15 @@ class Runner:
         and no look at the results: at n = 1 a look takes longer than a step, and keeping the results for
         later slows the steps down by a third.
         """
-        actions = list(itertools.islice(self._actions, k))
+        actions = self.next_actions(k)
         step = self.env.step
         start = self._clock()
         step_through(step, actions)
         return self._clock() - start
+
+    def next_actions(self, k: int) -> list[Any]:
+        """Those of the next k steps."""
+        return list(itertools.islice(self._cycle, k))
 
     def count_resets(self, k: int, pending: int = 0) -> tuple[int, int]:
         """Steps k times off the clock and counts the rows that were resets.
@@ -114,7 +127,7 @@ class Runner:
             (reset rows, rows that ended an episode in the last step).
         """
         resets = 0
-        for action in itertools.islice(self._actions, k):
+        for action in self.next_actions(k):
             resets += pending
             pending = self.contender.ended(self.env.step(action))
         return resets, pending
@@ -280,7 +293,7 @@ def race(
 
     samples = []
     for runner, made, took in zip(runners, steps, times, strict=True):
-        resets = _count_again(runner, env_id, actions, made)
+        resets = count_again(runner, made)
         advance(rounds)
         rows = [k * n - uncounted for k, uncounted in zip(made[1:], resets[1:], strict=True)]
         samples.append([row / second for row, second in zip(rows, took, strict=True)])
@@ -295,15 +308,33 @@ def planned_slices(
     return slots * (1 + 2 * rounds)
 
 
+class Racer(Protocol):
+    """What takes turns: it makes ``burst`` steps when it is its turn."""
+
+    burst: int
+
+    def step(self, k: int) -> float:
+        """Steps k times and returns the seconds that took."""
+
+
 def interleave(
-    runners: Sequence[Runner], rounds: int, advance: Callable[[int], None] = lambda slices: None
+    runners: Sequence[Racer],
+    rounds: int,
+    advance: Callable[[int], None] = lambda slices: None,
+    times: list[list[float]] | None = None,
 ) -> list[list[float]]:
     """Lets every runner make one burst a round; the runner that is first changes from round to round.
+
+    Args:
+        runners: who takes turns.
+        rounds: number of rounds.
+        advance: called with a number of slices that are done.
+        times: an empty list for each runner, to be filled as it goes, so that an interrupt leaves what there is.
 
     Returns:
         For each runner the seconds of each round.
     """
-    times: list[list[float]] = [[] for _ in runners]
+    times = [[] for _ in runners] if times is None else times
     for number in range(rounds):
         for place in range(len(runners)):
             turn = (number + place) % len(runners)
@@ -312,14 +343,16 @@ def interleave(
     return times
 
 
-def _count_again(runner: Runner, env_id: EnvSource, actions: Sequence[Any], made: Sequence[int]) -> list[int]:
+def count_again(runner: Runner, made: Sequence[int]) -> list[int]:
     """The reset rows in each of the stretches of steps that a runner, closed by now, has made since its reset."""
     if runner.contender.same_step:
         return [0] * len(made)
     resets, pending = [], 0
     with ExitStack() as stack:
         with holding_interrupts():
-            again = stack.enter_context(running(runner.contender, env_id, runner.n, actions, runner.setting))
+            again = stack.enter_context(
+                running(runner.contender, runner.source, runner.n, runner.actions, runner.setting, seed=runner.seed)
+            )
         for k in made:
             count, pending = again.count_resets(k, pending)
             resets.append(count)

@@ -41,6 +41,7 @@ class ScriptedEnv:
     def reset(self, seed):
         self.ages = np.zeros(len(self.periods), int)
         self.resetting = np.zeros(len(self.periods), bool)
+        return None, {}
 
     def step(self, actions):
         assert not self.closed
@@ -257,7 +258,7 @@ def test_ctrl_c_closes_all_envs(after):
 
 def test_an_env_that_cannot_be_reset_is_closed():
     class Unresettable(ScriptedContender):
-        def reset(self, env):
+        def reset(self, env, seed):
             raise OSError("no level file")
 
     contender = Unresettable("a", FakeClock())
