@@ -11,6 +11,7 @@ from typing import Any
 
 from fastvec import measure, terminal
 from fastvec.contenders import CONTENDERS, NOT_INSTALLED, REFERENCE, SEED
+from fastvec.figures import in_words, three_digits
 from fastvec.measure import Result
 from fastvec.terminal import Column, Row
 
@@ -39,8 +40,8 @@ class Settings:
     only: tuple[str, ...]
 
 
-def run(settings: Settings, json_file: Path | None) -> int:
-    """Races, prints the table and writes the file. Returns the exit code: 130 if Ctrl-C ended it early."""
+def run(settings: Settings, json_file: Path | None, html_file: Path | None = None) -> int:
+    """Races, prints the table and writes the files. Returns the exit code: 130 if Ctrl-C ended it early."""
     # Asked before the race, which is itself a load.
     machine = measure.machine_facts()
     contenders = [CONTENDERS[name] for name in settings.only]
@@ -67,6 +68,12 @@ def run(settings: Settings, json_file: Path | None) -> int:
             print("", note, sep="\n")
     if json_file is not None and not interrupted:
         json_file.write_text(json.dumps(as_json(settings, machine, results), indent=2) + "\n")
+    if html_file is not None and not interrupted:
+        from fastvec.profiling.page import bench_page
+
+        html_file.write_text(
+            bench_page(as_json(settings, machine, results), _title(settings, machine)), encoding="utf-8"
+        )
     if interrupted:
         print("fastvec bench: interrupted; what was not finished is not shown", file=sys.stderr)
         return 130
@@ -88,18 +95,6 @@ def as_json(settings: Settings, machine: dict[str, Any], results: Sequence[Resul
         "meaning": MEANING,
         "results": [result.to_json() for result in results],
     }
-
-
-def in_words(sps: float) -> str:
-    """A rate with three digits and its thousands or millions as a letter: 2.92 M."""
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if sps >= size * 0.9995:
-            return _three_digits(sps / size) + letter
-    return _three_digits(sps) + "  "
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"
 
 
 def _title(settings: Settings, machine: dict[str, Any]) -> str:
@@ -133,7 +128,7 @@ def _row(result: Result, first: bool) -> Row:
             title,
             in_words(result.sps.median),
             f"{in_words(result.sps.low)} to {in_words(result.sps.high)}",
-            "" if result.ratio is None or is_reference else f"{_three_digits(result.ratio.median)} x as fast",
+            "" if result.ratio is None or is_reference else f"{three_digits(result.ratio.median)} x as fast",
         ),
         "strong" if is_reference else "normal",
     )

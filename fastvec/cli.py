@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _train(list(argv[1:]))
     commands.add_parser("train", help="train a policy by PPO (examples/ppo.py); needs torch")
     _add_bench(commands)
+    _add_profile(commands)
     _add_doctor(commands)
     _add_envs(commands)
     arguments = parser.parse_args(argv)
@@ -103,7 +104,7 @@ def _add_bench(commands: Any) -> None:
         default="float64",
         help="float32 also races fastvec's float32 mode, which is not bit for bit the same env",
     )
-    parser.add_argument("--json", type=_new_file, default=None, metavar="FILE", help="also write everything to a file")
+    _add_files(parser)
     parser.set_defaults(run=_run_bench)
 
 
@@ -114,7 +115,54 @@ def _run_bench(arguments: argparse.Namespace) -> int:
     if arguments.precision == "float32":
         only = tuple(dict.fromkeys((*only, "float32")))
     settings = bench.Settings(arguments.env, arguments.n, arguments.seconds, arguments.rounds, only)
-    return bench.run(settings, arguments.json)
+    return bench.run(settings, arguments.json, arguments.html)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=_new_file, default=None, metavar="FILE", help="also write everything to a file")
+    parser.add_argument("--html", type=_new_file, default=None, metavar="FILE", help="also write a page to look at")
+
+
+def _add_profile(commands: Any) -> None:
+    parser = commands.add_parser(
+        "profile",
+        help="measure how many envs, on which backend, and recommend",
+        description="Measures lanes of an env at several n and on every backend, with a policy's inference, and says "
+        "what to use and why.",
+    )
+    parser.add_argument("source", metavar="ID_OR_MODULE:CLASS", help="an id, or a class or function in a module")
+    parser.add_argument(
+        "--n", type=_counts, default=None, metavar="N,...", help="numbers of lanes; default 1,2,4,8,..."
+    )
+    parser.add_argument(
+        "--backends",
+        type=_names,
+        default=None,
+        metavar="NAME,...",
+        help="native, serial, process; default all that fit",
+    )
+    parser.add_argument(
+        "--workers", type=_counts, default=None, metavar="N,...", help="worker processes; default as many as cores"
+    )
+    parser.add_argument(
+        "--policy", default="mlp:64,64", metavar="mlp:SIZES|none", help="whose inference is measured; default mlp:64,64"
+    )
+    parser.add_argument("--train", action="store_true", help="train with PPO at every n; native ids, needs torch")
+    parser.add_argument("--rounds", type=_count, default=None, metavar="R", help="turns of each, from 6; default 15")
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="S", help="of lanes, actions and statistics; default 0"
+    )
+    parser.add_argument("--compare", action="store_true", help="also measure what else is installed")
+    parser.add_argument("--quick", action="store_true", help="answer in less than 20 seconds")
+    _add_files(parser)
+    parser.set_defaults(run=_run_profile)
+
+
+def _run_profile(arguments: argparse.Namespace) -> int:
+    from fastvec.profiling import command
+
+    asked = {name: value for name, value in vars(arguments).items() if name not in ("run", "json", "html", "source")}
+    return command.run(arguments.source, arguments.json, arguments.html, **asked)
 
 
 def _add_doctor(commands: Any) -> None:
@@ -168,6 +216,16 @@ def _count(text: str) -> int:
 
 def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
+
+
+def _seed(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} given, expected a whole number from 0 up")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
 def _seconds(text: str) -> float:

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from gymnasium.vector.utils import batch_space
@@ -46,6 +46,9 @@ def step_through(step: Callable[[Any], Any], actions: Sequence[Any]) -> None:
     """Calls ``step`` with each of the actions: the loop that is timed, the same for all contenders."""
     for action in actions:
         step(action)
+
+
+RunnerType = TypeVar("RunnerType", bound="Runner")
 
 
 class Runner:
@@ -155,9 +158,9 @@ class Runner:
 
 
 @contextmanager
-def running(*args: Any, **kwargs: Any) -> Iterator[Runner]:
-    """A :class:`Runner`, closed at the end, and without waiting for its workers if the end is an exception."""
-    runner = Runner(*args, **kwargs)
+def running_as(kind: type[RunnerType], *args: Any, **kwargs: Any) -> Iterator[RunnerType]:
+    """A runner of some kind, closed at the end, and without waiting for its workers if the end is an exception."""
+    runner = kind(*args, **kwargs)
     try:
         yield runner
     except BaseException:
@@ -165,6 +168,11 @@ def running(*args: Any, **kwargs: Any) -> Iterator[Runner]:
         raise
     else:
         runner.close()
+
+
+def running(*args: Any, **kwargs: Any) -> AbstractContextManager[Runner]:
+    """A :class:`Runner`, as :func:`running_as` makes it."""
+    return running_as(Runner, *args, **kwargs)
 
 
 @contextmanager

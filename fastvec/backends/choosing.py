@@ -157,7 +157,7 @@ def choose(
     """
     serial = n * cost.wall
     times = {
-        count: _with_workers(cost, n, cores, count, round_trips[count])
+        count: with_workers(cost, n, cores, count, round_trips[count])
         for count in counts_of_workers(n, cores, num_workers)
     }
     workers = min(times, key=lambda count: (times[count], count))
@@ -171,8 +171,8 @@ def choose(
     return Choice("serial", None, told)
 
 
-def _with_workers(cost: StepCost, n: int, cores: int, workers: int, round_trip: float) -> float:
-    """About what a step of all lanes takes with so many workers."""
+def with_workers(cost: StepCost, n: int, cores: int, workers: int, round_trip: float) -> float:
+    """About what a step of all lanes takes with so many workers, in seconds; waking them takes ``round_trip``."""
     most_lanes = -(-n // workers)
     busy = max(most_lanes * cost.wall, n * min(cost.cpu, cost.wall) / min(cores, workers))
     return busy + round_trip + CALL + workers * CALL_OF_WORKER + n * cost.info

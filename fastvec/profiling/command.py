@@ -1,0 +1,75 @@
+"""The command `fastvec profile`: what is asked for, progress, tables and files."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from fastvec import terminal
+from fastvec.contenders import Source, is_native
+from fastvec.profiling.profile import checked_request, measured, prepared
+
+
+def source_of(text: str) -> Source:
+    """What an argument names: an id, or with a colon a class or function in a module, or an id that a module registers.
+
+    Raises:
+        ValueError: if it is none of these; the message says what to do.
+    """
+    if is_native(text) or text in gymnasium.registry:
+        return text
+    module, _, name = text.rpartition(":")
+    if not module:
+        try:
+            gymnasium.spec(text)
+        except gymnasium.error.Error as error:
+            raise ValueError(
+                f"{text!r} is no id: {error} Expected an id, as `fastvec envs` lists, or MODULE:CLASS"
+            ) from None
+        return text
+    if os.getcwd() not in sys.path:  # as `python -m` has it, and a command has not
+        sys.path.insert(0, os.getcwd())
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:
+        raise ValueError(f"{text!r}: importing {module} failed with {type(error).__name__}: {error}") from None
+    made: Any = getattr(imported, name, None)
+    if callable(made):
+        found: Source = made
+        return found
+    if name in gymnasium.registry:
+        return name
+    raise ValueError(f"{text!r}: {module} has no class or function {name!r}, and registers no id of that name")
+
+
+def run(source: str, json_file: Path | None, html_file: Path | None, **asked: Any) -> int:
+    """Measures, prints and writes. Returns the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
+    try:
+        plan = prepared(checked_request(source_of(source), **asked))
+    except Exception as error:  # anything may come out of an env that is tried
+        text = str(error).strip() or type(error).__name__
+        kinds = (ValueError, TypeError, ImportError, gymnasium.error.Error)
+        said = (
+            text if isinstance(error, kinds) else f"{source} failed when it was tried: {type(error).__name__}: {text}"
+        )
+        print(f"fastvec profile: {said}", file=sys.stderr)
+        return 2
+    with terminal.progress(plan.planned) as bar:
+        plan.progress = bar
+        found = measured(plan)
+    if found.configurations:
+        found.print()
+        if json_file is not None:
+            json_file.write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+        if html_file is not None:
+            html_file.write_text(found.to_html(), encoding="utf-8")
+    if found.interrupted:
+        print("fastvec profile: interrupted; what was not finished is not shown", file=sys.stderr)
+        return 130
+    return 0
