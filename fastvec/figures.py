@@ -22,8 +22,8 @@ def in_time(seconds: float) -> str:
 
 
 def in_bytes(size: float) -> str:
-    """Bytes with three digits in MB or GB."""
-    return f"{three_digits(size / 1e9)} GB" if size >= 1e9 else f"{three_digits(size / 1e6)} MB"
+    """Bytes in whole MB, or in GB with three digits."""
+    return f"{three_digits(size / 1e9)} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def three_digits(value: float) -> str:

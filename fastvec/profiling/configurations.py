@@ -15,7 +15,7 @@ BACKENDS = ("native", "serial", "process")
 RIVALS = ("sync", "async", "numpy", "dummy", "subproc", "envpool")
 # More lanes than this are tried by default of native ids alone, and of ordinary envs that wait.
 MOST_NATIVE, MOST_ORDINARY, MOST_BESIDE_NATIVE = 1024, 32, 8
-QUICK_NATIVE, QUICK_ORDINARY = (1, 8, 64, 1024), (1, 2, 4, 8, 16)
+QUICK_NATIVE, QUICK_ORDINARY = (1, 4, 16, 64, 256, 1024), (1, 2, 4, 8, 16)
 # What a batch step costs beside its lanes, in seconds, and what starting a worker does, for the plan alone.
 AROUND, START_WORKER = 1e-4, 0.08
 
@@ -41,6 +41,13 @@ class Configuration:
             title = CONTENDERS[self.backend].title
             return f"{title} ({self.workers} thread{'s' * (self.workers > 1)})" if self.backend == "envpool" else title
         return f"{self.backend}, {self.workers} worker{'s' * (self.workers > 1)}" if self.workers else self.backend
+
+    @property
+    def short_title(self) -> str:
+        """The title where there is little room."""
+        return (
+            self.title.replace(" workers", "w").replace(" worker", "w").replace(" threads", "t").replace(" thread", "t")
+        )
 
     def __str__(self) -> str:
         return f"{self.title}, n = {self.n}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastvec.figures import in_bytes, in_time, in_words
 from fastvec.profiling.charts import Bar, Point, Series, lines, plain, stacked
-from fastvec.profiling.report import policy_lines, sentences, title_of, title_of_one, training_rows
+from fastvec.profiling.report import policy_lines, range_of, sentences, title_of, title_of_one, training_rows
 from fastvec.profiling.split import PARTS
 
 STYLE = """
@@ -33,7 +33,7 @@ svg text { fill: var(--ink); } svg .tick, svg .axis { fill: var(--soft); }
 .legend { font-size: 13px; margin: 0 0 6px; } .legend span { margin-right: 16px; white-space: nowrap; }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { text-align: right; padding: 3px 8px; border-bottom: 1px solid var(--rule);
+th, td { text-align: right; white-space: nowrap; padding: 3px 8px; border-bottom: 1px solid var(--rule);
   font-variant-numeric: tabular-nums; }
 th { color: var(--soft); font-weight: 500; } th.text, td.text { text-align: left; }
 tr.chosen td { font-weight: 650; color: var(--c2); }
@@ -137,7 +137,7 @@ def bench_page(race: dict[str, Any], title: str) -> str:
         points = []
         for result in sorted((one for one in ran if one["title"] == name), key=lambda one: one["n"]):
             sps = result["sps"]
-            said = f"{name}, n = {result['n']}: {in_words(sps['median'])} ({_range(sps)})"
+            said = f"{name}, n = {result['n']}: {in_words(sps['median'])} ({range_of(sps)})"
             points.append(Point(result["n"], sps["median"], sps["low"], sps["high"], said))
         series.append(Series(name, tuple(points)))
     rows = []
@@ -147,7 +147,7 @@ def bench_page(race: dict[str, Any], title: str) -> str:
             rows.append((result["title"], str(result["n"]), "-", result["absent"], ""))
             continue
         times = "" if ratio is None else f"{ratio['median']:.3g} x"
-        rows.append((result["title"], str(result["n"]), in_words(sps["median"]), _range(sps), times))
+        rows.append((result["title"], str(result["n"]), in_words(sps["median"]), range_of(sps), times))
     return page(
         race["settings"]["env"],
         title,
@@ -176,7 +176,7 @@ def _speeds(configurations: Sequence[dict[str, Any]]) -> list[Series]:
                 one["sps"]["median"],
                 one["sps"]["low"],
                 one["sps"]["high"],
-                f"{title_of_one(one)}, n = {one['n']}: {in_words(one['sps']['median'])} ({_range(one['sps'])})",
+                f"{title_of_one(one)}, n = {one['n']}: {in_words(one['sps']['median'])} ({range_of(one['sps'])})",
             )
             for one in sorted(members, key=lambda one: int(one["n"]))
         ]
@@ -187,7 +187,7 @@ def _speeds(configurations: Sequence[dict[str, Any]]) -> list[Series]:
 def _line_of(one: dict[str, Any]) -> str:
     if one["backend"] != "process":
         return title_of_one(one)
-    return "process, a worker a lane" if one["workers"] == one["n"] > 2 else "process, workers as cores or as asked"
+    return "process, a worker a lane" if one["workers"] == one["n"] > 2 else "process"
 
 
 def _split_bar(one: dict[str, Any]) -> Bar:
@@ -206,10 +206,6 @@ def _memory_bar(one: dict[str, Any]) -> Bar:
     return Bar(label, in_bytes(size), (("memory", size, f"{label}: {in_bytes(size)}"),))
 
 
-def _range(spread: dict[str, Any]) -> str:
-    return f"{in_words(spread['low']).strip()} to {in_words(spread['high']).strip()}"
-
-
 def _table_of(configurations: Sequence[dict[str, Any]], recommendation: dict[str, Any] | None) -> str:
     rows, chosen = [], None
     for place, one in enumerate(configurations):
@@ -221,9 +217,9 @@ def _table_of(configurations: Sequence[dict[str, Any]], recommendation: dict[str
                 title_of_one(one),
                 str(one["n"]),
                 in_words(one["sps"]["median"]),
-                _range(one["sps"]),
+                range_of(one["sps"]),
                 *(f"{one['split_us'][part]:,.1f}" for part in PARTS),
-                "-" if cpu is None else f"{cpu:.0f} %",
+                "-" if cpu is None else f"{cpu:.0f}",
                 "-" if memory is None else in_bytes(memory),
                 "-" if start is None else in_time(start),
             )
@@ -234,7 +230,7 @@ def _table_of(configurations: Sequence[dict[str, Any]], recommendation: dict[str
         "env-steps/s",
         "95 % interval",
         *(f"{part} us" for part in PARTS),
-        "CPU",
+        "CPU %",
         "memory",
         "start",
     )

@@ -162,6 +162,7 @@ class Inference:
     Attributes:
         n: rows of the batch.
         burst: inferences that fill a slice.
+        slice_takes: seconds of a slice, when it was prepared.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Inference:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Draws a batch of observations from the space."""
-        self.n, self.burst = n, 1
+        self.n, self.burst, self.slice_takes = n, 1, 0.0
         self._act, self._clock = act, clock
         space = batch_space(observation_space, n)
         space.seed(seed)
@@ -191,3 +192,4 @@ class Inference:
         """Infers some times, and sets ``burst`` to the number that fills so many seconds."""
         self.step(2)
         self.burst = max(1, round(seconds * 4 / max(self.step(4), 1e-9)))
+        self.slice_takes = seconds

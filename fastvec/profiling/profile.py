@@ -4,6 +4,7 @@ What one part measures is in a module for each; here is in which order, and what
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ ROUNDS, QUICK_ROUNDS = 15, 7
 # Seconds for all slices, and of one slice at most.
 BUDGET, QUICK_BUDGET = 60.0, 6.0
 LONGEST_SLICE = 0.15
+# Seconds after which the rounds should be over, starts included: slices are cut where a machine is slower than planned.
+END, QUICK_END = 150.0, 14.0
 # Seconds for the look at how different lanes are.
 LOOKS = 1.0
 # Above this relative half width of an interval the machine is called noisy.
@@ -295,6 +298,7 @@ class Prepared:
     participants: list[Participant]
     left_out: list[LeftOut]
     slice_seconds: float
+    ends: float  # when, by time.monotonic, the rounds should be over
     progress: Progress | None = None
 
     @property
@@ -359,6 +363,7 @@ def prepared(request: Request) -> Prepared:
         staying,
         absent + too_long,
         seconds,
+        time.monotonic() + (QUICK_END if request.quick else END),
     )
 
 
@@ -445,6 +450,7 @@ def _race(plan: Prepared, found: _Findings) -> None:
             for taker in takers:
                 taker.prepare(plan.slice_seconds / (4 if isinstance(taker, Inference) else 1))
                 _advance(plan, 1)
+            _fit(takers, request.rounds, plan.ends - time.monotonic())
             prepared_slices = [speed.slices for _, speed, _ in racers]
             times = [[] for _ in takers]
             _describe(plan, f"{len(racers)} configurations in {request.rounds} rounds")
@@ -456,6 +462,14 @@ def _race(plan: Prepared, found: _Findings) -> None:
             for (_, speed, _), slices in zip(racers, prepared_slices, strict=True):
                 speed.forget_slices_after(found.rounds, slices)
             _settle(racers, inferences, times, found, request.seed)
+
+
+def _fit(takers: Sequence[Any], rounds: int, seconds: float) -> None:
+    """Cuts slices so that all rounds take about so many seconds at most, of one step each at least."""
+    needed = rounds * sum(taker.slice_takes for taker in takers)
+    if needed > seconds:
+        for taker in takers:
+            taker.burst = max(1, int(taker.burst * max(seconds, 0.0) / needed))
 
 
 def _entered(
@@ -497,7 +511,7 @@ def _settle(
     rounds = found.rounds
     for (participant, speed, split), took in zip(racers, times[: len(racers)], strict=True):
         samples = [rows / seconds for rows, seconds in zip(speed.rows(rounds), took[:rounds], strict=True)]
-        spent = None if len(speed.cpu) < rounds else 100 * sum(speed.cpu[:rounds]) / sum(took[:rounds])
+        spent = None if len(speed.cpu) < rounds else 100 * float(np.median(speed.cpu[:rounds]))
         found.measured.append(
             Measured(
                 participant.configuration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastvec.figures import in_bytes, in_time, in_words
+from fastvec.figures import in_bytes, in_time, in_words, three_digits
 from fastvec.profiling.configurations import Configuration
 from fastvec.profiling.split import PARTS
 from fastvec.terminal import Column, Row, print_table
@@ -13,16 +13,16 @@ from fastvec.terminal import Column, Row, print_table
 SPEED_COLUMNS = (
     Column("n", figures=True),
     Column("backend"),
-    Column("env-steps/s", figures=True),
-    Column("95 % interval", figures=True, wraps=True),
-    Column("CPU", figures=True),
+    Column("steps/s", figures=True),
+    Column("95 % interval", figures=True),
+    Column("CPU %", figures=True),
     Column("memory", figures=True),
     Column("start", figures=True),
 )
 SPLIT_COLUMNS = (
     Column("n", figures=True),
     Column("backend"),
-    Column("batch step", figures=True),
+    Column("step", figures=True),
     *(Column(part, figures=True) for part in PARTS),
 )
 POLICY_COLUMNS = (
@@ -45,7 +45,9 @@ def print_profile(profile: dict[str, Any]) -> None:
     chosen = profile["recommendation"]
     print_table(title_of(profile), SPEED_COLUMNS, _by_n(profile["configurations"], _speed_cells, chosen))
     print_table(
-        "where the time of a batch step goes", SPLIT_COLUMNS, _by_n(profile["configurations"], _split_cells, chosen)
+        "where the time of a batch step goes, in us",
+        SPLIT_COLUMNS,
+        _by_n(profile["configurations"], _split_cells, chosen),
     )
     if profile["policy"]["inference"]:
         rows = [Row(cells) for cells in policy_lines(profile["policy"])]
@@ -53,8 +55,8 @@ def print_profile(profile: dict[str, Any]) -> None:
     if profile["training"]:
         rows = [Row(cells) for cells in training_rows(profile["training"])]
         print_table("training", TRAINING_COLUMNS, [rows])
-    said = [*(sentences(chosen) if chosen is not None else []), *profile["notes"]]
-    for sentence in said:
+    answer = sentences(chosen) if chosen is not None else ["nothing"]
+    for sentence in [f"Recommended: {answer[0]}", *answer[1:], *profile["notes"]]:
         print("", sentence, sep="\n")
 
 
@@ -72,9 +74,20 @@ def title_of_one(configuration: dict[str, Any]) -> str:
     return Configuration(configuration["backend"], configuration["n"], configuration["workers"]).title
 
 
+def short_title_of_one(configuration: dict[str, Any]) -> str:
+    """The same where there is little room."""
+    return Configuration(configuration["backend"], configuration["n"], configuration["workers"]).short_title
+
+
+def range_of(spread: dict[str, Any]) -> str:
+    """An interval of rates: 42.1 k to 44.9 k, the letter once where it is the same."""
+    low, high = in_words(spread["low"]), in_words(spread["high"])
+    return f"{low[:-2] if low[-1] == high[-1] else low.strip()} to {high.strip()}"
+
+
 def sentences(recommendation: dict[str, Any]) -> list[str]:
-    """The recommendation: what to write, why, the runner-up, and the rule of thumb."""
-    said = [f"Recommended: {in_code(recommendation)}", f"Why: {recommendation['reason']}."]
+    """The recommendation: what to give to ``make``, why, the runner-up, and the rule of thumb."""
+    said = [in_code(recommendation), f"Why: {recommendation['reason']}."]
     runner_up, ratio = recommendation["runner_up"], recommendation["runner_up_ratio"]
     if runner_up is not None:
         same = ratio["low"] <= 1 <= ratio["high"]
@@ -150,10 +163,10 @@ def _by_n(configurations: Sequence[dict[str, Any]], cells: Any, chosen: dict[str
 def _speed_cells(one: dict[str, Any]) -> tuple[str, ...]:
     sps, cpu = one["sps"], one["cpu_percent"]
     return (
-        title_of_one(one),
+        short_title_of_one(one),
         in_words(sps["median"]),
-        f"{in_words(sps['low'])} to {in_words(sps['high'])}",
-        "-" if cpu is None else f"{cpu:.0f} %",
+        range_of(sps),
+        "-" if cpu is None else f"{cpu:.0f}",
         "-" if one["peak_rss_bytes"] is None else in_bytes(one["peak_rss_bytes"]),
         "-" if one["startup_s"] is None else in_time(one["startup_s"]),
     )
@@ -161,4 +174,5 @@ def _speed_cells(one: dict[str, Any]) -> tuple[str, ...]:
 
 def _split_cells(one: dict[str, Any]) -> tuple[str, ...]:
     split = one["split_us"]
-    return (title_of_one(one), in_time(sum(split.values()) / 1e6), *(in_time(split[part] / 1e6) for part in PARTS))
+    whole = three_digits(sum(split.values()))
+    return (short_title_of_one(one), whole, *(three_digits(split[part]) for part in PARTS))

@@ -23,7 +23,8 @@ class SpeedRunner(Runner):
 
     Attributes:
         workers: the processes of the env.
-        cpu: CPU seconds of all processes in each slice; empty where they cannot be read.
+        slice_takes: seconds of a slice, when it was prepared.
+        cpu: CPU seconds of all processes over seconds in each slice; empty where they cannot be read.
     """
 
     def __init__(
@@ -41,27 +42,31 @@ class SpeedRunner(Runner):
         self._resets: list[int] = []
         self._pending = 0
         self._keeps_flags = True
+        self.slice_takes = self._step_takes = 0.0
         with new_workers() as self.workers:
             super().__init__(*args, **kw)
 
     def step(self, k: int) -> float:
         """Infers and steps k times, and returns the seconds that took."""
-        before = self._cpu_now()
+        began, before = time.perf_counter(), self._cpu_now()
         took = self._step_and_keep(k) if self._keeps_flags else super().step(k)
-        after = self._cpu_now()
+        after, ended = self._cpu_now(), time.perf_counter()
         if before is not None and after is not None:
-            self.cpu.append(after - before)
+            self.cpu.append((after - before) / (ended - began))
         self._made.append(k)
+        self._step_takes = took / k
         return took
 
     def _step_and_keep(self, k: int) -> float:
+        """Steps, and keeps the flags of every step, to be looked at when the clock does not run."""
         actions, kept = self.next_actions(k), []
         step, act, observation = self.env.step, self._act, self.observation
+        # Where every row counts nothing is kept: Stable-Baselines3's lists of infos would wake the garbage collector.
+        keep = _drop if self.contender.same_step else kept.append
         if act is None:
             start = self._clock()
             for action in actions:
-                result = step(action)
-                kept.append(result[2:4])
+                keep(step(action)[2:4])
             took = self._clock() - start
         else:
             start = self._clock()
@@ -69,10 +74,10 @@ class SpeedRunner(Runner):
                 act(observation)
                 result = step(action)
                 observation = result[0]
-                kept.append(result[2:4])
+                keep(result[2:4])
             took = self._clock() - start
             self.observation = observation
-        if not self.contender.same_step:
+        if kept:
             ended = [self.contender.ended((None, None, *flags)) for flags in kept]
             self._resets.append(self._pending + sum(ended[:-1]))
             self._pending = ended[-1]
@@ -88,6 +93,7 @@ class SpeedRunner(Runner):
         """Warms up, so that a slice has about so many seconds, and settles how resets are counted."""
         self.step(1)  # which is slower than any other
         self.warm_up(seconds)
+        self.slice_takes = self.burst * self._step_takes
         if self._act is None and seconds / self.burst < KEEPS_FLAGS:
             self._keeps_flags = False
         self.cpu.clear()
@@ -120,6 +126,10 @@ class SpeedRunner(Runner):
         return len(self._made)
 
 
+def _drop(flags: Any) -> None:
+    """Keeps nothing."""
+
+
 def _no_policy(observation: Any) -> None:
     """Infers nothing."""
 
@@ -129,6 +139,7 @@ class SplitRunner(Runner):
 
     Attributes:
         splits: one for each slice.
+        slice_takes: seconds of a slice, when it was prepared.
     """
 
     def __init__(self, *args: Any, act: Callable[[Any], Any] | None = None, in_one_piece: bool = False, **kw: Any):
@@ -141,6 +152,7 @@ class SplitRunner(Runner):
         self._act = _no_policy if act is None else act
         self._in_one_piece = in_one_piece
         self.splits: list[Split] = []
+        self.slice_takes = self._step_takes = 0.0
         kw.setdefault("clock", time.monotonic)
         super().__init__(*args, **kw)
 
@@ -153,12 +165,15 @@ class SplitRunner(Runner):
         if not self._in_one_piece:
             lanes = list(self.contender.call(self.env, "take_stamps"))
         self.splits.append(split_of(loop, end, lanes))
-        return float(end - loop[0, 0])
+        took = float(end - loop[0, 0])
+        self._step_takes = took / k
+        return took
 
     def prepare(self, seconds: float) -> None:
         """Warms up, so that a slice has about so many seconds."""
         self.step(1)
         self.warm_up(seconds)
+        self.slice_takes = self.burst * self._step_takes
         self.splits.clear()
 
 
