@@ -52,13 +52,8 @@ def run(source: str, json_file: Path | None, html_file: Path | None, **asked: An
     """Measures, prints and writes. Returns the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
     try:
         plan = prepared(checked_request(source_of(source), **asked))
-    except Exception as error:  # anything may come out of an env that is tried
-        text = str(error).strip() or type(error).__name__
-        kinds = (ValueError, TypeError, ImportError, gymnasium.error.Error)
-        said = (
-            text if isinstance(error, kinds) else f"{source} failed when it was tried: {type(error).__name__}: {text}"
-        )
-        print(f"fastvec profile: {said}", file=sys.stderr)
+    except (ValueError, TypeError, ImportError, RuntimeError, gymnasium.error.Error) as error:
+        print(f"fastvec profile: {error}", file=sys.stderr)
         return 2
     with terminal.progress(plan.planned) as bar:
         plan.progress = bar

@@ -25,6 +25,7 @@ from fastvec.profiling.configurations import (
     Configuration,
     LeftOut,
     Participant,
+    checked_backends,
     configurations_of,
     default_counts,
     rivals_of,
@@ -240,7 +241,7 @@ def profile(
         ValueError, TypeError: for arguments that cannot be. Nothing was measured.
         gymnasium.error.Error: for an unknown id.
         ImportError: without SciPy, and without PyTorch for ``train``.
-        Exception: what an env raises while it is tried once, before anything is measured.
+        RuntimeError: for an env that cannot be made or stepped, before anything is measured.
         KeyboardInterrupt: on Ctrl-C; all envs are closed by then.
     """
     request = checked_request(
@@ -273,7 +274,7 @@ def checked_request(source: Source, *, rounds: int | None = None, **asked: Any) 
             if not asked[name]:
                 raise ValueError(f"{name} is empty: expected at least one number, or None")
     if asked.get("backends") is not None:
-        asked["backends"] = tuple(asked["backends"])
+        asked["backends"] = checked_backends(source, asked["backends"])
         if not asked["backends"]:
             raise ValueError("backends is empty: expected some of native, serial, process, or None")
     if rounds is None:
@@ -329,15 +330,12 @@ def prepared(request: Request) -> Prepared:
     """Tries one env, and decides what is measured.
 
     Raises:
-        ValueError: for backends or a policy that do not fit.
-        Exception: what the env raises.
+        ValueError: for a policy that does not fit, and if there is nothing to measure.
+        RuntimeError: for an env that cannot be made or stepped.
     """
     machine = measure.machine_facts()  # before any load of ours
-    env = ordinary_env(request.source)
-    observation_space, action_space = env.observation_space, env.action_space
-    env.close()
+    observation_space, action_space, cost = _tried(request.source)
     policy = make_policy(request.policy, observation_space, action_space, request.seed)
-    cost = choosing.measure(lambda: ordinary_env(request.source))
     cores = usable_cores()
     counts = request.n or default_counts(request.source, request.quick)
     participants = [
@@ -365,6 +363,24 @@ def prepared(request: Request) -> Prepared:
         seconds,
         time.monotonic() + (QUICK_END if request.quick else END),
     )
+
+
+def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], choosing.StepCost]:
+    """The spaces of an env, and what a step of it takes.
+
+    Raises:
+        RuntimeError: for an env that cannot be made or stepped, with what it raised.
+    """
+    try:
+        env = ordinary_env(source)
+        if not isinstance(env, gymnasium.Env):
+            raise TypeError(f"it makes a {type(env).__name__}: expected a gymnasium.Env")
+        observation_space, action_space = env.observation_space, env.action_space
+        env.close()
+        return observation_space, action_space, choosing.measure(lambda: ordinary_env(source))
+    except Exception as error:
+        said = str(error).strip().rstrip(".")
+        raise RuntimeError(f"{name_of(source)} failed when it was tried: {type(error).__name__}: {said}") from error
 
 
 def measured(plan: Prepared) -> Profile:
@@ -563,7 +579,7 @@ def notes_of(
         if found.diversity.warning is not None:
             notes.append(f"Warning: {found.diversity.warning}.")
     if found.training:
-        notes.append(training_sentence(found.training))
+        notes.append(train_module.compared(found.training))
     if measured:
         notes.append(noise_sentence(measured, plan.machine))
     if 0 < found.rounds < FEWEST_SAMPLES:
@@ -588,15 +604,3 @@ def noise_sentence(measured: Sequence[Measured], machine: dict[str, Any]) -> str
     if width > NOISY or machine["load_average"] > machine["cores"] / 2:
         return f"The machine was noisy: {figures}. Smaller differences than that are not to be trusted; measure again."
     return f"The machine was calm: {figures}."
-
-
-def training_sentence(training: Sequence[Training]) -> str:
-    """Which n was done first, and which learned best."""
-    fastest = min(training, key=lambda one: float(np.median(one.seconds)))
-    best = max(training, key=lambda one: float(np.mean(one.returns)))
-    if fastest == best:
-        return f"Training: n = {best.n} was done first and had the highest final return."
-    return (
-        f"Training: n = {fastest.n} was done first, with a final return of {np.mean(fastest.returns):.1f}; "
-        f"n = {best.n} learned best, with {np.mean(best.returns):.1f}: faster per step is not learning as well."
-    )

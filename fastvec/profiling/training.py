@@ -56,6 +56,26 @@ class Training:
         }
 
 
+def compared(training: Sequence[Training]) -> str:
+    """Which n was done first and which learned best, where seeds tell them apart (by two standard errors)."""
+    fastest = min(training, key=lambda one: float(np.median(one.seconds)))
+    best = max(training, key=lambda one: float(np.mean(one.returns)))
+    first = f"Training: n = {fastest.n} was done first ({np.median(fastest.seconds):.2f} s)"
+    if fastest == best:
+        return f"{first} and had the highest final return ({np.mean(best.returns):.1f})."
+    difference = float(np.mean(best.returns) - np.mean(fastest.returns))
+    error = ((best.return_variance + fastest.return_variance) / len(best.returns)) ** 0.5
+    if difference <= 2 * error:
+        return (
+            f"{first}; the final returns of {len(best.returns)} seeds do not tell it apart from n = {best.n}, which had "
+            f"the highest ({np.mean(best.returns):.1f} against {np.mean(fastest.returns):.1f})."
+        )
+    return (
+        f"{first}, with a final return of {np.mean(fastest.returns):.1f}; n = {best.n} learned best, with "
+        f"{np.mean(best.returns):.1f}: faster per step is not learning as well."
+    )
+
+
 def require_training(source: Source) -> None:
     """Raises ValueError or ImportError, which say what to do, where the example cannot train on a source."""
     if not is_native(source):
