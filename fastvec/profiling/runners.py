@@ -59,7 +59,8 @@ class SpeedRunner(Runner):
 
     def _step_and_keep(self, k: int) -> float:
         """Steps, and keeps the flags of every step, to be looked at when the clock does not run."""
-        actions, kept = self.next_actions(k), []
+        actions = self.next_actions(k)
+        kept: list[Any] = []
         step, act, observation = self.env.step, self._act, self.observation
         # Where every row counts nothing is kept: Stable-Baselines3's lists of infos would wake the garbage collector.
         keep = _drop if self.contender.same_step else kept.append

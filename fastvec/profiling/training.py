@@ -67,8 +67,8 @@ def compared(training: Sequence[Training]) -> str:
     error = ((best.return_variance + fastest.return_variance) / len(best.returns)) ** 0.5
     if difference <= 2 * error:
         return (
-            f"{first}; the final returns of {len(best.returns)} seeds do not tell it apart from n = {best.n}, which had "
-            f"the highest ({np.mean(best.returns):.1f} against {np.mean(fastest.returns):.1f})."
+            f"{first}; the final returns of {len(best.returns)} seeds do not tell it apart from n = {best.n}, which "
+            f"had the highest ({np.mean(best.returns):.1f} against {np.mean(fastest.returns):.1f})."
         )
     return (
         f"{first}, with a final return of {np.mean(fastest.returns):.1f}; n = {best.n} learned best, with "
