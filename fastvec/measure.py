@@ -27,6 +27,8 @@ from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, Source, o
 MOST_ACTION_ARRAYS = 1024
 FEWEST_ACTION_ARRAYS = 16
 ACTION_BYTES = 2**18
+# Flags that are kept at once while resets are counted.
+FLAGS = 2**18
 
 
 def sample_actions(source: Source, n: int, seed: int = SEED) -> list[Any]:
@@ -46,6 +48,22 @@ def step_through(step: Callable[[Any], Any], actions: Sequence[Any]) -> None:
     """Calls ``step`` with each of the actions: the loop that is timed, the same for all contenders."""
     for action in actions:
         step(action)
+
+
+def resets_between(contender: Contender, flags: Sequence[Any], pending: int) -> tuple[int, int]:
+    """The reset rows in some steps, seen in all of them at once, which is much faster than one by one.
+
+    Args:
+        contender: whose they are.
+        flags: what ``step`` returned as third and fourth in each of them.
+        pending: how many rows ended an episode in the step before.
+
+    Returns:
+        (reset rows, rows that ended an episode in the last step).
+    """
+    together = [np.concatenate(kind) for kind in zip(*flags, strict=True)]
+    last = contender.ended((None, None, *flags[-1]))
+    return pending + contender.ended((None, None, *together)) - last, last
 
 
 RunnerType = TypeVar("RunnerType", bound="Runner")
@@ -129,10 +147,12 @@ class Runner:
         Returns:
             (reset rows, rows that ended an episode in the last step).
         """
-        resets = 0
-        for action in self.next_actions(k):
-            resets += pending
-            pending = self.contender.ended(self.env.step(action))
+        resets, step = 0, self.env.step
+        at_once = max(1, FLAGS // self.n)
+        while k > 0:
+            flags = [step(action)[2:4] for action in self.next_actions(min(k, at_once))]
+            counted, pending = resets_between(self.contender, flags, pending)
+            resets, k = resets + counted, k - len(flags)
         return resets, pending
 
     def warm_up(self, seconds: float) -> int:

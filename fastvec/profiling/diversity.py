@@ -82,7 +82,7 @@ def mean_correlation(rewards: npt.NDArray[np.float64]) -> float | None:
     Args:
         rewards: (steps, lanes). Lanes whose reward is always the same correlate with none, and are left out.
     """
-    varying = rewards[:, rewards.std(axis=0) > 0]
+    varying = rewards[:, np.ptp(rewards, axis=0) > 0]
     lanes = varying.shape[1]
     if lanes < 2:
         return None
@@ -149,7 +149,6 @@ def diversity_of(source: Source, n: int, seed: int, seconds: float) -> Diversity
         rewards: list[npt.NDArray[np.float64]] = []
         ages, lengths = np.zeros(lanes, int), []
         end = time.perf_counter() + seconds
-        # The same actions over and over would go round in circles in some envs: each pass begins with another lane's.
         actions = sample_actions(source, lanes, seed)
         for step in range(MOST_STEPS):
             if step >= FEWEST_STEPS and time.perf_counter() > end:

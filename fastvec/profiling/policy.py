@@ -118,6 +118,7 @@ def _torch_act(parts: Sequence[Part], weights: Sequence[npt.NDArray[np.float32]]
     for matrix in weights:
         layer = nn.Linear(*matrix.shape)
         layer.weight.data = torch.from_numpy(matrix.T.copy())
+        nn.init.zeros_(layer.bias)
         layers += [layer, nn.Tanh()]
     network = nn.Sequential(*layers[:-1])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastvec.measure import Runner, count_again
+from fastvec.measure import Runner, count_again, resets_between
 from fastvec.profiling.processes import cpu_seconds, new_workers
 from fastvec.profiling.split import Split, Stamps, split_of, timed_loop
 
@@ -79,9 +79,8 @@ class SpeedRunner(Runner):
             took = self._clock() - start
             self.observation = observation
         if kept:
-            ended = [self.contender.ended((None, None, *flags)) for flags in kept]
-            self._resets.append(self._pending + sum(ended[:-1]))
-            self._pending = ended[-1]
+            resets, self._pending = resets_between(self.contender, kept, self._pending)
+            self._resets.append(resets)
         return took
 
     def _cpu_now(self) -> float | None:

@@ -1,0 +1,352 @@
+"""`fastvec profile` and fastvec.profile as a user meets them: figures, exports, errors, an interrupt."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from ordinary_envs import LaneEnv, WordsEnv
+
+import fastvec
+from fastvec.cli import main
+from fastvec.contenders import CONTENDERS
+from fastvec.profiling.command import source_of
+from fastvec.profiling.configurations import Configuration
+from fastvec.profiling.policy import make_policy
+from fastvec.profiling.profile import Measured, checked_request, measured, noise_sentence, prepared
+from fastvec.profiling.split import PARTS
+from fastvec.profiling.statistics import estimate
+
+MS = 1e-3
+
+
+class Sleeping(gymnasium.Env):
+    """Sleeps 2 ms in every step, and never ends."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.random(1, np.float32), {}
+
+    def step(self, action):
+        time.sleep(2 * MS)
+        return np.zeros(1, np.float32), 1.0, False, False, {}
+
+
+class Failing(LaneEnv):
+    """Cannot be stepped."""
+
+    def step(self, action):
+        raise OSError("no simulator")
+
+
+def a_millisecond(observations):
+    time.sleep(1 * MS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _in_a_hurry():
+    """Measures for a second where a user's machine does for six."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fastvec.profiling.profile.QUICK_BUDGET", 1.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def sleeping():
+    """A profile of sleeping envs under a sleeping policy."""
+    return fastvec.profile(Sleeping, n=[1, 2], workers=[2], policy=a_millisecond, rounds=6, quick=True)
+
+
+def of(profile, backend, n):
+    [found] = [
+        one for one in profile.configurations if (one.configuration.backend, one.configuration.n) == (backend, n)
+    ]
+    return found
+
+
+def test_known_costs_come_out(sleeping):
+    """Sleeping takes at least as long as asked, and how much longer the machine alone decides."""
+    for backend, n, in_envs in (("serial", 1, 2), ("serial", 2, 4), ("process", 2, 2)):
+        one = of(sleeping, backend, n)
+        assert one.split_us["env"] >= in_envs * 1000
+        assert one.split_us["policy"] >= 1000
+        assert one.sps.low <= one.sps.median <= one.sps.high <= n / ((in_envs + 1) * MS)
+        assert len(one.sps.samples) == 6
+    for n in (1, 2):
+        serial = of(sleeping, "serial", n)
+        assert (serial.split_us["ipc"], serial.split_us["wait"]) == (0.0, 0.0)
+        # What sleeps uses no core.
+        assert serial.cpu_percent < 90
+    process = of(sleeping, "process", 2)
+    assert process.split_us["ipc"] > 0
+    assert process.configuration.workers == 2
+    assert process.start.seconds > of(sleeping, "serial", 2).start.seconds > 0
+    assert process.start.peak_rss_bytes > of(sleeping, "serial", 2).start.peak_rss_bytes > 10**7
+
+
+def test_inference_for_many_is_one_inference(sleeping):
+    one, two = sleeping.inference
+    assert (one.n, one.gain.median) == (1, 1.0)
+    assert two.us.median >= 1000
+    assert two.gain.samples == tuple(2 * a / b for a, b in zip(one.us.samples, two.us.samples, strict=True))
+
+
+def test_it_recommends_what_is_fastest(sleeping):
+    found = sleeping.recommendation
+    best = max(sleeping.configurations, key=lambda one: one.sps.median)
+    assert (found.choice, found.contradicts) == (best.configuration, False)
+    assert sleeping.diversity.distinct_starts == 2
+    assert not sleeping.interrupted
+
+
+def test_exports_have_all_figures(sleeping):
+    told = json.loads(json.dumps(sleeping.to_json()))
+    for one, entry in zip(sleeping.configurations, told["configurations"], strict=True):
+        assert list(entry) == [
+            "backend",
+            "n",
+            "workers",
+            "sps",
+            "split_us",
+            "cpu_percent",
+            "peak_rss_bytes",
+            "startup_s",
+        ]
+        assert list(entry["sps"]) == ["median", "low", "high", "samples"]
+        assert list(entry["split_us"]) == ["env", "ipc", "wait", "policy", "python"] == list(PARTS)
+        configuration = Configuration(entry["backend"], entry["n"], entry["workers"])
+        assert configuration == one.configuration
+        assert estimate(entry["sps"]["samples"]) == one.sps
+        assert entry["startup_s"] == one.start.seconds
+        assert entry["peak_rss_bytes"] == one.start.peak_rss_bytes
+    page = sleeping.to_html()
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
+    assert json.loads(data) == told
+
+
+def test_the_tables_have_what_the_export_has(sleeping, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    sleeping.print()
+    printed = capsys.readouterr().out
+    for text in ("Sleeping, random actions beside a_millisecond", "process, 2w", "n t(1) / t(n)", "Recommended: n=2"):
+        assert text in printed
+    for note in sleeping.notes:
+        assert note in printed
+
+
+def test_files_of_the_command_are_read_back(tmp_path, capsys):
+    files = [tmp_path / "profile.json", tmp_path / "profile.html"]
+    arguments = ["--n", "1,4", "--backends", "native,serial", "--policy", "none", "--quick", "--rounds", "6"]
+    assert main(["profile", "Counter-v0", *arguments, "--json", str(files[0]), "--html", str(files[1])]) == 0
+    told = json.loads(files[0].read_text())
+    assert [(one["backend"], one["n"]) for one in told["configurations"]] == [
+        ("native", 1),
+        ("serial", 1),
+        ("native", 4),
+        ("serial", 4),
+    ]
+    assert told["policy"] == {"name": "none", "inference": []}
+    assert all(one["split_us"]["policy"] < one["split_us"]["env"] for one in told["configurations"])
+    assert "differ by their actions alone" in told["diversity"]["warning"]
+    assert told["source"] == "Counter-v0"
+    assert "Recommended: n=4, backend='native'" in capsys.readouterr().out
+    assert json.dumps(told["recommendation"]) in files[1].read_text()
+
+
+def test_a_race_has_a_page_too(tmp_path, capsys):
+    file = tmp_path / "bench.html"
+    arguments = ["--n", "1", "--only", "fastvec", "--seconds", "0.01", "--rounds", "1", "--html", str(file)]
+    assert main(["bench", *arguments]) == 0
+    assert "<svg" in file.read_text()
+
+
+def test_others_are_compared_where_they_are_installed():
+    request = checked_request("CartPole-v1", n=[2], backends=["native"], compare=True, quick=True, rounds=6)
+    plan = prepared(request)
+    plan.participants = [one for one in plan.participants if one.configuration.backend in ("native", "sync", "numpy")]
+    found = measured(plan)
+    assert {one.configuration.backend for one in found.configurations} == {"native", "sync", "numpy"}
+    assert found.recommendation.choice.backend == "native"
+    assert of(found, "sync", 2).split_us["python"] > 0
+
+
+def test_a_rival_that_fails_is_left_out(monkeypatch):
+    def fail(source, n):
+        raise OSError("no such library")
+
+    monkeypatch.setattr(CONTENDERS["sync"], "make", fail)
+    plan = prepared(checked_request("CartPole-v1", n=[1], backends=["native"], compare=True, quick=True, rounds=6))
+    plan.participants = [one for one in plan.participants if one.configuration.backend in ("native", "sync")]
+    found = measured(plan)
+    assert [one.configuration.backend for one in found.configurations] == ["native"]
+    assert any("failed: OSError: no such library" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["CartPol-v1"], "'CartPol-v1' is no id: .*CartPole.*MODULE:CLASS"),
+        (["no_such_module:Env"], "importing no_such_module failed with ModuleNotFoundError"),
+        (["ordinary_envs:NoEnv"], "ordinary_envs has no class or function 'NoEnv'"),
+        (["os:getcwd"], "getcwd failed when it was tried: TypeError: it makes a str: expected a gymnasium.Env"),
+        (["test_profile:Failing"], "Failing failed when it was tried: OSError: no simulator"),
+        (["ordinary_envs:LaneEnv", "--backends", "native"], "'native', which needs an id that has a kernel"),
+        (["CartPole-v1", "--backends", "gpu"], "'gpu': expected some of native, serial, process"),
+        (["CartPole-v1", "--policy", "mlp:x"], "policy is 'mlp:x': expected 'none', or 'mlp:'"),
+        (["ordinary_envs:WordsEnv"], r"observations\['word'\] are Text.*: use 'none'"),
+        (["CartPole-v1", "--rounds", "5"], "rounds is 5: a 95 % interval of a median needs at least 6"),
+        (["ordinary_envs:LaneEnv", "--train"], "train needs an id that has a kernel"),
+        (["CartPole-v1", "--n", "1", "--backends", "native", "--policy", ""], "policy is ''"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_before_anything_is_measured(arguments, sentence, capsys):
+    assert main(["profile", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert re.search(sentence, printed.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "ID_OR_MODULE:CLASS"),
+        (["CartPole-v1", "--n", "many"], "--n: 'many' given"),
+        (["CartPole-v1", "--workers", "0"], "--workers: '0' given"),
+        (["CartPole-v1", "--seed", "-1"], "--seed: '-1' given, expected a whole number from 0 up"),
+        (["CartPole-v1", "--json", "no/such/file.json"], "'no/such/file.json' cannot be written"),
+        (["CartPole-v1", "--html", "."], "'.' cannot be written"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["profile", *arguments])
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.err.count("\n") == 1
+    assert sentence in printed.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "sentence"),
+    [
+        ({"source": 3}, TypeError, "source is 3"),
+        ({"source": "CartPole-v1", "n": []}, ValueError, "n is empty"),
+        ({"source": "CartPole-v1", "n": [0]}, ValueError, "n is 0"),
+        ({"source": "CartPole-v1", "backends": ()}, ValueError, "backends is empty"),
+        ({"source": "CartPole-v1", "workers": [1.5]}, TypeError, "workers"),
+        ({"source": "CartPole-v1", "policy": 3}, TypeError, "policy is 3"),
+    ],
+)
+def test_wrong_arguments_of_the_function(asked, error, sentence):
+    with pytest.raises(error, match=re.escape(sentence)):
+        fastvec.profile(**asked)
+
+
+def test_without_scipy_the_command_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert main(["profile", "CartPole-v1"]) == 2
+    assert 'pip install "fastvec[profile]"' in capsys.readouterr().err
+
+
+def test_a_class_of_the_directory_one_is_in_is_found(tmp_path, monkeypatch):
+    (tmp_path / "my_env_of_here.py").write_text("from fastvec import CounterEnv as Mine\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert source_of("my_env_of_here:Mine") is fastvec.CounterEnv
+    assert source_of("CartPole-v1") == "CartPole-v1"
+    assert source_of("ordinary_envs:LaneEnv") is LaneEnv
+
+
+def test_networks_of_torch_and_numpy_act_alike(monkeypatch):
+    pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
+    env = gymnasium.make("CartPole-v1")
+    observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    by_torch = make_policy("mlp:16,16", env.observation_space, env.action_space, 3)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    by_numpy = make_policy("mlp:16,16", env.observation_space, env.action_space, 3)
+    assert (by_torch.name, by_numpy.name) == ("mlp:16,16 (PyTorch, one thread)", "mlp:16,16 (NumPy)")
+    actions = by_numpy.act(observations)
+    assert actions.shape == (50,)
+    assert set(actions.tolist()) == {0, 1}
+    assert actions.tolist() == by_torch.act(observations).tolist()
+
+
+def test_a_network_takes_all_parts_of_observations(monkeypatch):
+    from ordinary_envs import NestedEnv
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    env = fastvec.make(NestedEnv, 3, backend="serial")
+    policy = make_policy("mlp:8", env.single_observation_space, env.single_action_space, 0)
+    assert len(policy.act(env.reset(seed=0)[0])) == 3
+    assert make_policy("none", WordsEnv.observation_space, WordsEnv.action_space, 0).act is None
+
+
+def a_measurement(sps, samples=(1.0,) * 7):
+    configuration = Configuration("serial", 2)
+    return Measured(configuration, estimate([sps * sample for sample in samples]), {}, None, None)
+
+
+def test_noise_is_told():
+    calm, busy = {"load_average": 0.1, "cores": 2}, {"load_average": 1.9, "cores": 2}
+    steady, noisy = a_measurement(10), a_measurement(10, (1.0, 2.0, 0.5, 1.0, 2.5, 0.4, 1.0))
+    assert noise_sentence([steady], calm).startswith("The machine was calm: intervals are +- 0.0% in the median")
+    assert noise_sentence([steady], busy).startswith("The machine was noisy")
+    said = noise_sentence([steady, noisy, steady], calm)
+    assert said.startswith("The machine was noisy: intervals are +- 0.0% in the median")
+    assert "(serial, n = 2)" in said
+
+
+def test_importing_fastvec_imports_no_profile():
+    code = "import sys, fastvec; print([name for name in sys.modules if 'profiling' in name or name == 'scipy'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'profil'"):
+        _ = fastvec.profil
+
+
+def test_a_slice_is_cut_where_there_is_no_time():
+    plan = prepared(checked_request("Counter-v0", n=[1], backends=["native"], policy="none", rounds=6, quick=True))
+    plan = dataclasses.replace(plan, ends=time.monotonic())
+    began = time.monotonic()
+    found = measured(plan)
+    assert len(found.configurations[0].sps.samples) == 6
+    assert time.monotonic() - began < 60
+
+
+def test_ctrl_c_prints_what_there_is():
+    """A terminal sends SIGINT to the whole process group: to the workers too."""
+    code = (
+        "import sys; sys.modules['rich'] = None; "
+        "from fastvec.profiling import profile; profile.END = 1e4; profile.BUDGET = 1.0; "
+        "from fastvec.cli import main; "
+        "sys.exit(main(['profile', 'Counter-v0', '--n', '1,2', '--policy', 'none', '--rounds', '2000']))"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        while "rounds" not in (line := command.stderr.readline()):
+            assert line
+        time.sleep(1)
+        os.killpg(command.pid, signal.SIGINT)
+        out, err = command.communicate(timeout=60)
+        assert command.returncode == 130
+        assert "interrupted" in err
+        assert "Traceback" not in err + out
+        assert "Recommended: n=" in out
+        assert "It was interrupted" in out
+    finally:
+        command.kill()
