@@ -140,7 +140,7 @@ def test_the_tables_have_what_the_export_has(sleeping, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich", None)
     sleeping.print()
     printed = capsys.readouterr().out
-    for text in ("Sleeping, random actions beside a_millisecond", "process, 2w", "n t(1) / t(n)", "Recommended: n=2"):
+    for text in ("Sleeping, random actions beside a_millisecond", "process (2w)", "n t(1) / t(n)", "Recommended: n=2"):
         assert text in printed
     for note in sleeping.notes:
         assert note in printed

@@ -95,8 +95,8 @@ def test_quick_compares_at_one_n():
 
 
 def test_titles():
-    assert str(Configuration("process", 8, 2)) == "process, 2 workers, n = 8"
-    assert Configuration("process", 8, 1).short_title == "process, 1w"
+    assert str(Configuration("process", 8, 2)) == "process (2 workers), n = 8"
+    assert Configuration("process", 8, 1).short_title == "process (1w)"
     assert Configuration("envpool", 8, 2).title == "EnvPool (2 threads)"
     assert Configuration("sync", 8).title == "Gymnasium Sync"
 

@@ -73,14 +73,16 @@ def test_lanes_that_share_a_seed():
     ("env_id", "starts", "warns"), [("CartPole-v1", 64, False), ("FrozenLake-v1", 1, True), ("Counter-v0", 1, True)]
 )
 def test_native_ids(env_id, starts, warns):
-    found = diversity_of(env_id, 1024, 0, 0.1)
+    found = diversity_of(env_id, 1024, 0, 0.1, "native")
     assert (found.lanes, found.distinct_starts, found.warning is not None) == (64, starts, warns)
 
 
-def test_the_same_seed_has_the_same_starts_and_lengths():
-    first, again = (diversity_of("CartPole-v1", 4, 5, 10.0) for _ in range(2))
-    assert first == again
-    assert first != diversity_of("CartPole-v1", 4, 6, 10.0)
+def test_the_same_seed_has_the_same_starts_and_lengths_on_every_backend():
+    first, again, elsewhere = (
+        diversity_of("CartPole-v1", 4, 5, 60.0, backend, 2) for backend in ("native", "serial", "process")
+    )
+    assert first == again == elsewhere
+    assert first != diversity_of("CartPole-v1", 4, 6, 60.0, "native")
 
 
 def test_one_lane_has_nothing_to_share():

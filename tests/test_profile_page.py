@@ -114,7 +114,7 @@ def test_it_shows_what_was_found():
         profile["recommendation"]["reason"],
         "lanes share < a seed",
         "The machine was calm & quiet.",
-        "process, 8 workers, n = 8",
+        "process (8 workers), n = 8",
         "EnvPool (2 threads), n = 8",
         "policy: 30.0 us, 54%",
         "not known",

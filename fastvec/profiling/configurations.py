@@ -40,7 +40,7 @@ class Configuration:
         if self.backend in CONTENDERS:
             title = CONTENDERS[self.backend].title
             return f"{title} ({self.workers} thread{'s' * (self.workers > 1)})" if self.backend == "envpool" else title
-        return f"{self.backend}, {self.workers} worker{'s' * (self.workers > 1)}" if self.workers else self.backend
+        return f"{self.backend} ({self.workers} worker{'s' * (self.workers > 1)})" if self.workers else self.backend
 
     @property
     def short_title(self) -> str:

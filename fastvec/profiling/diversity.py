@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import fastvec
 from fastvec.backends.parts import parts_of
-from fastvec.contenders import Source, is_native
+from fastvec.contenders import Source
 from fastvec.measure import sample_actions
 
 # Lanes that are looked at, and steps of each.
@@ -121,7 +121,9 @@ def warning_of(lanes: int, first: int, second: int, moved_on: bool, correlation:
     return None
 
 
-def diversity_of(source: Source, n: int, seed: int, seconds: float) -> Diversity:
+def diversity_of(
+    source: Source, n: int, seed: int, seconds: float, backend: str = "serial", workers: int = 0
+) -> Diversity:
     """Plays lanes of a source with random actions, for about so many seconds.
 
     Args:
@@ -129,10 +131,12 @@ def diversity_of(source: Source, n: int, seed: int, seconds: float) -> Diversity
         n: number of lanes, of which the first MOST_LANES are looked at.
         seed: lane i has seed + i.
         seconds: after which no further step is made.
+        backend: where they are stepped, which changes nothing but how many steps that makes.
+        workers: of the process backend.
     """
     lanes = min(n, MOST_LANES)
-    backend = "native" if is_native(source) else "serial"
-    env = fastvec.make(source, lanes, backend=backend, autoreset_mode="SameStep")
+    options: dict[str, Any] = {"num_workers": min(workers, lanes)} if backend == "process" else {}
+    env = fastvec.make(source, lanes, backend=backend, autoreset_mode="SameStep", **options)
     try:
         parts = parts_of(env.single_observation_space)
 

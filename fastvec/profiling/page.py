@@ -107,7 +107,13 @@ def profile_page(profile: dict[str, Any]) -> str:
             "python: the rest.",
         )
     )
-    sections.append(section("Peak memory", plain([_memory_bar(one) for one in configurations], "peak memory")))
+    sections.append(
+        section(
+            "Peak memory",
+            plain([_memory_bar(one) for one in configurations], "peak memory"),
+            "Of a process that does nothing else, and of its workers. Pages that they share count in each.",
+        )
+    )
     if profile["policy"]["inference"]:
         rows = policy_lines(profile["policy"])
         sections.append(
@@ -187,7 +193,7 @@ def _speeds(configurations: Sequence[dict[str, Any]]) -> list[Series]:
 def _line_of(one: dict[str, Any]) -> str:
     if one["backend"] != "process":
         return title_of_one(one)
-    return "process, a worker a lane" if one["workers"] == one["n"] > 2 else "process"
+    return "process, a worker for each lane" if one["workers"] == one["n"] > 2 else "process"
 
 
 def _split_bar(one: dict[str, Any]) -> Bar:

@@ -21,6 +21,7 @@ from fastvec.machine import usable_cores
 from fastvec.measure import Racer, holding_interrupts, running_as, sample_actions
 from fastvec.profiling import training as train_module
 from fastvec.profiling.configurations import (
+    BACKENDS,
     BackendContender,
     Configuration,
     LeftOut,
@@ -45,11 +46,11 @@ from fastvec.terminal import Progress
 ROUNDS, QUICK_ROUNDS = 15, 7
 # Seconds for all slices, and of one slice at most.
 BUDGET, QUICK_BUDGET = 60.0, 6.0
-LONGEST_SLICE = 0.15
+LONGEST_SLICE, QUICK_LONGEST_SLICE = 0.15, 0.05
 # Seconds after which the rounds should be over, starts included: slices are cut where a machine is slower than planned.
 END, QUICK_END = 150.0, 14.0
 # Seconds for the look at how different lanes are.
-LOOKS = 1.0
+LOOKS, QUICK_LOOKS = 2.0, 0.4
 # Above this relative half width of an interval the machine is called noisy.
 NOISY = 0.1
 
@@ -350,8 +351,8 @@ def prepared(request: Request) -> Prepared:
         participants += rivals
     if not participants:
         raise ValueError("nothing to measure: one lane alone has no workers; expected larger n, or backends='process'")
-    budget = QUICK_BUDGET if request.quick else BUDGET
-    staying, too_long, seconds = within_budget(participants, cost, cores, request.rounds, budget, LONGEST_SLICE)
+    budget, longest = (QUICK_BUDGET, QUICK_LONGEST_SLICE) if request.quick else (BUDGET, LONGEST_SLICE)
+    staying, too_long, seconds = within_budget(participants, cost, cores, request.rounds, budget, longest)
     return Prepared(
         request,
         machine,
@@ -392,8 +393,7 @@ def measured(plan: Prepared) -> Profile:
             _measure_starts(plan, found)
             _race(plan, found)
         _describe(plan, "how different lanes are")
-        looks = LOOKS / 3 if plan.request.quick else LOOKS
-        found.diversity = diversity_of(plan.request.source, max(plan.counts), plan.request.seed, looks)
+        found.diversity = _diversity(plan, found)
         for n in plan.training_counts:
             _describe(plan, f"training, n = {n}")
             steps = train_module.QUICK_STEPS if plan.request.quick else train_module.STEPS
@@ -486,6 +486,20 @@ def _fit(takers: Sequence[Any], rounds: int, seconds: float) -> None:
     if needed > seconds:
         for taker in takers:
             taker.burst = max(1, int(taker.burst * max(seconds, 0.0) / needed))
+
+
+def _diversity(plan: Prepared, found: _Findings) -> Diversity:
+    """Looks at as many lanes as were measured at most, on the backend that makes the most steps of them."""
+    ours = [one for one in found.measured if one.configuration.backend in BACKENDS]
+    fastest = max(ours, key=lambda one: one.sps.median).configuration if ours else Configuration("serial", 1)
+    return diversity_of(
+        plan.request.source,
+        max(plan.counts),
+        plan.request.seed,
+        QUICK_LOOKS if plan.request.quick else LOOKS,
+        fastest.backend,
+        fastest.workers,
+    )
 
 
 def _entered(
