@@ -21,8 +21,11 @@ from fastvec.cli import main
 from fastvec.contenders import CONTENDERS
 from fastvec.profiling.command import source_of
 from fastvec.profiling.configurations import Configuration
+from fastvec.profiling.notes import noise_sentence
+from fastvec.profiling.planning import checked_request, plan_of
 from fastvec.profiling.policy import make_policy
-from fastvec.profiling.profile import Measured, checked_request, measured, noise_sentence, prepared
+from fastvec.profiling.profile import measured
+from fastvec.profiling.race import Measured
 from fastvec.profiling.split import PARTS
 from fastvec.profiling.statistics import estimate
 
@@ -59,7 +62,7 @@ def a_millisecond(observations):
 def _in_a_hurry():
     """Measures for a second where a user's machine does for six."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastvec.profiling.profile.QUICK_BUDGET", 1.0)
+        patch.setattr("fastvec.profiling.planning.QUICK_BUDGET", 1.0)
         yield
 
 
@@ -174,7 +177,7 @@ def test_a_race_has_a_page_too(tmp_path, capsys):
 
 def test_others_are_compared_where_they_are_installed():
     request = checked_request("CartPole-v1", n=[2], backends=["native"], compare=True, quick=True, rounds=6)
-    plan = prepared(request)
+    plan = plan_of(request)
     plan.participants = [one for one in plan.participants if one.configuration.backend in ("native", "sync", "numpy")]
     found = measured(plan)
     assert {one.configuration.backend for one in found.configurations} == {"native", "sync", "numpy"}
@@ -187,7 +190,7 @@ def test_a_rival_that_fails_is_left_out(monkeypatch):
         raise OSError("no such library")
 
     monkeypatch.setattr(CONTENDERS["sync"], "make", fail)
-    plan = prepared(checked_request("CartPole-v1", n=[1], backends=["native"], compare=True, quick=True, rounds=6))
+    plan = plan_of(checked_request("CartPole-v1", n=[1], backends=["native"], compare=True, quick=True, rounds=6))
     plan.participants = [one for one in plan.participants if one.configuration.backend in ("native", "sync")]
     found = measured(plan)
     assert [one.configuration.backend for one in found.configurations] == ["native"]
@@ -318,7 +321,7 @@ def test_importing_fastvec_imports_no_profile():
 
 
 def test_a_slice_is_cut_where_there_is_no_time():
-    plan = prepared(checked_request("Counter-v0", n=[1], backends=["native"], policy="none", rounds=6, quick=True))
+    plan = plan_of(checked_request("Counter-v0", n=[1], backends=["native"], policy="none", rounds=6, quick=True))
     plan = dataclasses.replace(plan, ends=time.monotonic())
     began = time.monotonic()
     found = measured(plan)
@@ -330,7 +333,7 @@ def test_ctrl_c_prints_what_there_is():
     """A terminal sends SIGINT to the whole process group: to the workers too."""
     code = (
         "import sys; sys.modules['rich'] = None; "
-        "from fastvec.profiling import profile; profile.END = 1e4; profile.BUDGET = 1.0; "
+        "from fastvec.profiling import planning; planning.END = 1e4; planning.BUDGET = 1.0; "
         "from fastvec.cli import main; "
         "sys.exit(main(['profile', 'Counter-v0', '--n', '1,2', '--policy', 'none', '--rounds', '2000']))"
     )

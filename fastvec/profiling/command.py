@@ -13,7 +13,8 @@ import gymnasium
 
 from fastvec import terminal
 from fastvec.contenders import Source, is_native
-from fastvec.profiling.profile import checked_request, measured, prepared
+from fastvec.profiling.planning import checked_request, plan_of
+from fastvec.profiling.profile import measured
 
 
 def source_of(text: str) -> Source:
@@ -51,7 +52,7 @@ def source_of(text: str) -> Source:
 def run(source: str, json_file: Path | None, html_file: Path | None, **asked: Any) -> int:
     """Measures, prints and writes. Returns the exit code: 2 for what the user can mend, 130 after Ctrl-C."""
     try:
-        plan = prepared(checked_request(source_of(source), **asked))
+        plan = plan_of(checked_request(source_of(source), **asked))
     except (ValueError, TypeError, ImportError, RuntimeError, gymnasium.error.Error) as error:
         print(f"fastvec profile: {error}", file=sys.stderr)
         return 2
