@@ -20,13 +20,14 @@ import fastvec
 from fastvec.cli import main
 from fastvec.contenders import CONTENDERS
 from fastvec.profiling.command import source_of
-from fastvec.profiling.configurations import Configuration
+from fastvec.profiling.configurations import BackendContender, Configuration, Participant
 from fastvec.profiling.notes import noise_sentence
 from fastvec.profiling.planning import checked_request, plan_of
 from fastvec.profiling.policy import make_policy
 from fastvec.profiling.profile import measured
 from fastvec.profiling.race import Measured
 from fastvec.profiling.split import PARTS
+from fastvec.profiling.startup import start_of
 from fastvec.profiling.statistics import estimate
 
 MS = 1e-3
@@ -200,7 +201,7 @@ def test_a_rival_that_fails_is_left_out(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["CartPol-v1"], "'CartPol-v1' is no id: .*CartPole.*MODULE:CLASS"),
+        (["CartPol-v1"], "'CartPol-v1'.*did you mean CartPole-v1.*MODULE:CLASS"),
         (["no_such_module:Env"], "importing no_such_module failed with ModuleNotFoundError"),
         (["ordinary_envs:NoEnv"], "ordinary_envs has no class or function 'NoEnv'"),
         (["os:getcwd"], "getcwd failed when it was tried: TypeError: it makes a str: expected a gymnasium.Env"),
@@ -246,7 +247,10 @@ def test_bad_arguments_are_one_sentence(arguments, sentence, capsys):
     ("asked", "error", "sentence"),
     [
         ({"source": 3}, TypeError, "source is 3"),
+        ({"source": "CartPol-v1"}, gymnasium.error.NameNotFound, "did you mean CartPole-v1"),
         ({"source": "CartPole-v1", "n": []}, ValueError, "n is empty"),
+        ({"source": "CartPole-v1", "n": 8}, TypeError, "n is 8: expected a list"),
+        ({"source": "CartPole-v1", "seed": -1}, ValueError, "seed is -1"),
         ({"source": "CartPole-v1", "n": [0]}, ValueError, "n is 0"),
         ({"source": "CartPole-v1", "backends": ()}, ValueError, "backends is empty"),
         ({"source": "CartPole-v1", "workers": [1.5]}, TypeError, "workers"),
@@ -271,6 +275,25 @@ def test_a_class_of_the_directory_one_is_in_is_found(tmp_path, monkeypatch):
     assert source_of("my_env_of_here:Mine") is fastvec.CounterEnv
     assert source_of("CartPole-v1") == "CartPole-v1"
     assert source_of("ordinary_envs:LaneEnv") is LaneEnv
+
+
+def test_an_id_that_a_module_registers_is_known_to_other_processes():
+    gymnasium.register("tests/Profiled-v0", entry_point=LaneEnv)
+    try:
+        source = source_of("ordinary_envs:tests/Profiled-v0")
+        assert source == gymnasium.spec("tests/Profiled-v0")
+        configuration = Configuration("serial", 2)
+        start = start_of(Participant(configuration, BackendContender(configuration)), source, 0)
+        assert start.seconds > 0
+    finally:
+        del gymnasium.registry["tests/Profiled-v0"]
+
+
+def test_a_start_that_fails_says_how():
+    configuration = Configuration("serial", 2)
+    participant = Participant(configuration, BackendContender(configuration))
+    with pytest.raises(RuntimeError, match="OSError: no simulator"):
+        start_of(participant, Failing, 0)
 
 
 def test_networks_of_torch_and_numpy_act_alike(monkeypatch):

@@ -79,7 +79,7 @@ def a_profile(**changes):
             "name": "mlp:8",
             "inference": [
                 {"n": 1, "us": estimate([20.0]).to_json(), "gain": estimate([1.0]).to_json()},
-                {"n": 8, "us": estimate([40.0]).to_json(), "gain": None},
+                {"n": 8, "us": estimate([40.0]).to_json(), "gain": estimate([4.0]).to_json()},
             ],
         },
         "diversity": {"warning": "lanes share < a seed"},

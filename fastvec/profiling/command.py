@@ -11,7 +11,7 @@ from typing import Any
 
 import gymnasium
 
-from fastvec import terminal
+from fastvec import registry, terminal
 from fastvec.contenders import Source, is_native
 from fastvec.profiling.planning import checked_request, plan_of
 from fastvec.profiling.profile import measured
@@ -28,12 +28,9 @@ def source_of(text: str) -> Source:
     module, _, name = text.rpartition(":")
     if not module:
         try:
-            gymnasium.spec(text)
+            return registry.find(text).id
         except gymnasium.error.Error as error:
-            raise ValueError(
-                f"{text!r} is no id: {error} Expected an id, as `fastvec envs` lists, or MODULE:CLASS"
-            ) from None
-        return text
+            raise ValueError(f"{error}; expected an id, or MODULE:CLASS for an env of your own") from None
     if os.getcwd() not in sys.path:  # as `python -m` has it, and a command has not
         sys.path.insert(0, os.getcwd())
     try:
@@ -45,7 +42,7 @@ def source_of(text: str) -> Source:
         found: Source = made
         return found
     if name in gymnasium.registry:
-        return name
+        return gymnasium.spec(name)  # which other processes need not have registered
     raise ValueError(f"{text!r}: {module} has no class or function {name!r}, and registers no id of that name")
 
 

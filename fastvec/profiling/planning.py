@@ -9,9 +9,9 @@ from typing import Any
 
 import gymnasium
 
-from fastvec import measure
+from fastvec import measure, registry
 from fastvec.backends import choosing
-from fastvec.contenders import SEED, Source, name_of, ordinary_env
+from fastvec.contenders import SEED, Source, is_native, name_of, ordinary_env
 from fastvec.factory import checked_count
 from fastvec.machine import usable_cores
 from fastvec.profiling import training
@@ -54,13 +54,19 @@ class Request:
 
 
 def checked_request(source: Source, *, rounds: int | None = None, **asked: Any) -> Request:
-    """The arguments of :func:`profile`, or the error that it raises for them."""
+    """The arguments of :func:`fastvec.profile`, or the error that it raises for them."""
     require_scipy()
     if not isinstance(source, (str, gymnasium.envs.registration.EnvSpec)) and not callable(source):
         raise TypeError(f"source is {source!r}: expected an id, an EnvSpec, a class or a function that makes an env")
-    name_of(source)
+    if isinstance(source, str) and not is_native(source) and source not in gymnasium.registry:
+        registry.find(source)  # which raises, and names the closest ids
+    seed = asked.get("seed", SEED)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"seed is {seed!r}: expected an int from 0")
     for name in ("n", "workers"):
         if asked.get(name) is not None:
+            if not isinstance(asked[name], (list, tuple)):
+                raise TypeError(f"{name} is {asked[name]!r}: expected a list of numbers, such as [1, 8], or None")
             asked[name] = tuple(dict.fromkeys(checked_count(name, one) for one in asked[name]))
             if not asked[name]:
                 raise ValueError(f"{name} is empty: expected at least one number, or None")

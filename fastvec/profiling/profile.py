@@ -183,9 +183,7 @@ def measured(plan: Plan) -> Profile:
         for n in plan.training_counts:
             plan.describe(f"training, n = {n}")
             steps = training.QUICK_STEPS if plan.request.quick else training.STEPS
-            found.training.append(
-                training.train(str(plan.request.source), n, steps, plan.seeds, lambda done: plan.advance(done))
-            )
+            found.training.append(training.train(str(plan.request.source), n, steps, plan.seeds, plan.advance))
     except KeyboardInterrupt:
         interrupted = True
     return _put_together(plan, found, interrupted)

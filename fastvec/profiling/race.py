@@ -60,14 +60,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class InferenceCost:
-    """Microseconds of one inference for n lanes, and what it saves over n for one; the gain is None without n = 1."""
+    """Microseconds of one inference for n lanes, and as gain what it saves over n for one, n t(1) / t(n)."""
 
     n: int
     us: Estimate
-    gain: Estimate | None
+    gain: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        return {"n": self.n, "us": self.us.to_json(), "gain": None if self.gain is None else self.gain.to_json()}
+        return {"n": self.n, "us": self.us.to_json(), "gain": self.gain.to_json()}
 
 
 @dataclass
@@ -84,6 +84,7 @@ class Findings:
 
 
 def measure_starts(plan: Plan, found: Findings) -> None:
+    """Start-up time and memory of each configuration, one after the other, before anything else is in memory."""
     for participant in plan.participants:
         plan.describe(f"start of {participant.configuration}")
         try:
@@ -100,6 +101,7 @@ def race(plan: Plan, found: Findings) -> None:
     inferences: list[Inference] = []
     times: list[list[float]] = []
     prepared_slices: list[int] = []
+    interrupt: KeyboardInterrupt | None = None
     try:
         with ExitStack() as stack:
             plan.describe("making the envs")
@@ -123,13 +125,16 @@ def race(plan: Plan, found: Findings) -> None:
             times = [[] for _ in takers]
             plan.describe(f"{len(racers)} configurations in {request.rounds} rounds")
             turns: list[Racer] = takers
-            measure.interleave(turns, request.rounds, lambda done: plan.advance(done), times)
-    finally:
-        found.rounds = min((len(one) for one in times), default=0)
-        if found.rounds:
-            for (_, speed, _), slices in zip(racers, prepared_slices, strict=True):
-                speed.forget_slices_after(found.rounds, slices)
-            _settle(racers, inferences, times, found, request.seed)
+            measure.interleave(turns, request.rounds, plan.advance, times)
+    except KeyboardInterrupt as error:
+        interrupt = error
+    found.rounds = min((len(one) for one in times), default=0)
+    if found.rounds:
+        for (_, speed, _), slices in zip(racers, prepared_slices, strict=True):
+            speed.forget_slices_after(found.rounds, slices)
+        _settle(racers, inferences, times, found, request.seed)
+    if interrupt is not None:
+        raise interrupt
 
 
 def _fit(takers: Sequence[Any], rounds: int, seconds: float) -> None:

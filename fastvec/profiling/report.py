@@ -111,7 +111,7 @@ def policy_lines(policy: dict[str, Any]) -> list[tuple[str, ...]]:
             str(one["n"]),
             in_time(one["us"]["median"] / 1e6),
             f"{in_time(one['us']['low'] / 1e6)} to {in_time(one['us']['high'] / 1e6)}",
-            "" if one["gain"] is None else f"{one['gain']['median']:.3g} x",
+            f"{one['gain']['median']:.3g} x",
         )
         for one in policy["inference"]
     ]
