@@ -107,21 +107,28 @@ def participants(*configurations):
 
 def test_what_takes_too_long_is_left_out_and_named():
     few, many = Configuration("serial", 1), Configuration("serial", 1000)
-    staying, left_out, seconds = within_budget(participants(few, many), WAITS, 2, 7, 5.0, 0.1)
+    staying, left_out, seconds = within_budget(participants(few, many), WAITS, 1e-4, 2, 7, 5.0, 0.1)
     assert [one.configuration for one in staying] == [few]
     [gone] = left_out
     assert gone.configuration == many
-    assert gone.reason == "a batch step takes about 1e+03 ms, too long for now"
+    assert gone.reason == "too long: a start of about 100 ms, steps of 1.00 s"
     assert seconds == 0.1
 
 
 def test_slices_are_shorter_where_there_are_many():
     plenty = participants(*(Configuration("native", n) for n in range(1, 51)))
-    staying, left_out, seconds = within_budget(plenty, COMPUTES, 2, 7, 9.0, 0.1)
+    staying, left_out, seconds = within_budget(plenty, COMPUTES, 0.0, 2, 7, 9.0, 0.1)
     assert (len(staying), left_out) == (50, [])
     assert seconds == 9.0 / (2 * 9 * 50)
 
 
 def test_one_stays_however_slow_it_is():
     slow = participants(Configuration("serial", 1))
-    assert len(within_budget(slow, StepCost(60.0, 60.0, 0.0), 2, 7, 5.0, 0.1)[0]) == 1
+    assert len(within_budget(slow, StepCost(60.0, 60.0, 0.0), 60.0, 2, 7, 5.0, 0.1)[0]) == 1
+
+
+def test_what_takes_long_to_make_is_left_out():
+    few, many = Configuration("serial", 1), Configuration("process", 8, 2)
+    staying, [gone], _ = within_budget(participants(few, many), COMPUTES, 1.0, 2, 7, 5.0, 0.1)
+    assert [one.configuration for one in staying] == [few]
+    assert gone.reason.startswith("too long: a start of about 4.08 s")

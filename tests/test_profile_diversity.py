@@ -96,10 +96,11 @@ def test_rows_are_compared_in_all_parts():
 
 
 def test_correlation_is_that_of_pairs():
-    rising = np.arange(6.0)
+    rising = np.arange(8.0)
     assert mean_correlation(np.stack([rising, 2 * rising + 1], axis=1)) == 1.0
     assert mean_correlation(np.stack([rising, -rising], axis=1)) == -1.0
-    assert mean_correlation(np.stack([rising, np.ones(6)], axis=1)) is None
+    assert mean_correlation(np.stack([rising, np.ones(8)], axis=1)) is None
+    assert mean_correlation(np.stack([rising[:7], rising[:7]], axis=1)) is None  # too few
     assert mean_correlation(rising[:, None]) is None
 
 
@@ -130,4 +131,4 @@ def test_the_sentence_has_the_figures():
     told = diversity_of(Drawn, 3, 0, 0.01).to_json()
     assert diversity_sentence(told).startswith("Diversity: 3 lanes began in 3 different ways, with rewards")
     told = {**told, "reward_correlation": None, "episode_lengths": None}
-    assert "rewards that never vary; no episode ended" in diversity_sentence(told)
+    assert "rewards that tell nothing; no episode ended" in diversity_sentence(told)

@@ -9,6 +9,7 @@ from typing import Any
 import fastvec
 from fastvec.backends.choosing import StepCost, with_workers
 from fastvec.contenders import CONTENDERS, Contender, FastvecContender, Source, is_native
+from fastvec.figures import in_time
 
 BACKENDS = ("native", "serial", "process")
 # Others that --compare adds, where they are installed.
@@ -17,7 +18,9 @@ RIVALS = ("sync", "async", "numpy", "dummy", "subproc", "envpool")
 MOST_NATIVE, MOST_ORDINARY, MOST_BESIDE_NATIVE = 1024, 32, 8
 QUICK_NATIVE, QUICK_ORDINARY = (1, 4, 16, 64, 256, 1024), (1, 2, 4, 8, 16)
 # What a batch step costs beside its lanes, in seconds, and what starting a worker does, for the plan alone.
-AROUND, START_WORKER = 1e-4, 0.08
+AROUND, START_WORKER = 1e-4, 0.04
+# How often a configuration is made: for its start, its speed, and its split.
+MADE = 3
 
 
 @dataclass(frozen=True)
@@ -187,14 +190,29 @@ def expected_step(configuration: Configuration, cost: StepCost, cores: int) -> f
     return AROUND + with_workers(cost, configuration.n, cores, configuration.workers)
 
 
+def expected_start(configuration: Configuration, make_seconds: float, cores: int) -> float:
+    """About how many seconds it takes until lanes can be stepped."""
+    if configuration.backend in ("native", "numpy", "envpool"):
+        return make_seconds
+    beside = min(configuration.workers, cores) or 1
+    return configuration.n * make_seconds / beside + START_WORKER * configuration.workers
+
+
 def within_budget(
-    participants: Sequence[Participant], cost: StepCost, cores: int, rounds: int, budget: float, longest: float
+    participants: Sequence[Participant],
+    cost: StepCost,
+    make_seconds: float,
+    cores: int,
+    rounds: int,
+    budget: float,
+    longest: float,
 ) -> tuple[list[Participant], list[LeftOut], float]:
     """Leaves out what takes longest until the rest fits.
 
     Args:
         participants: all that there are; the first stays.
         cost: of a step of one ordinary env.
+        make_seconds: that making one takes.
         cores: that this process may use.
         rounds: slices of each.
         budget: seconds for all.
@@ -204,7 +222,7 @@ def within_budget(
         (who stays, who does not, seconds of a slice).
     """
     slices = 2 * (rounds + 2)  # speed and split, with the warm-up
-    starts = {one.configuration: 2 * START_WORKER * one.configuration.workers for one in participants}
+    starts = {one.configuration: MADE * expected_start(one.configuration, make_seconds, cores) for one in participants}
     steps = {one.configuration: expected_step(one.configuration, cost, cores) for one in participants}
     staying, left_out = list(participants), list[LeftOut]()
     while True:
@@ -215,5 +233,7 @@ def within_budget(
             return staying, left_out, seconds
         worst = max(staying[1:], key=lambda one: takes[one.configuration] + starts[one.configuration])
         staying.remove(worst)
-        step = steps[worst.configuration]
-        left_out.append(LeftOut(worst.configuration, f"a batch step takes about {step * 1e3:.3g} ms, too long for now"))
+        step, start = steps[worst.configuration], starts[worst.configuration] / MADE
+        left_out.append(
+            LeftOut(worst.configuration, f"too long: a start of about {in_time(start)}, steps of {in_time(step)}")
+        )

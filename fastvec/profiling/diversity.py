@@ -15,7 +15,9 @@ from fastvec.contenders import Source
 from fastvec.measure import sample_actions
 
 # Lanes that are looked at, and steps of each.
-MOST_LANES, MOST_STEPS, FEWEST_STEPS = 64, 500, 8
+MOST_LANES, MOST_STEPS, FEWEST_STEPS = 64, 500, 2
+# Fewer rewards say nothing about how alike they are.
+FEWEST_REWARDS = 8
 # Rewards of independent lanes are this alike only if the actions decide nothing.
 ALIKE = 0.95
 
@@ -49,8 +51,8 @@ class Diversity:
         lanes: that were looked at.
         steps: that each made.
         distinct_starts: different first observations among them.
-        reward_correlation: mean correlation of the rewards of two lanes over the steps; None where they never vary, or
-            there is one lane.
+        reward_correlation: mean correlation of the rewards of two lanes over the steps; None where they never vary,
+            there is one lane, or there were too few steps.
         episode_lengths: of the episodes that ended; None if none did.
         warning: why more lanes add nothing; None if they do.
     """
@@ -82,6 +84,8 @@ def mean_correlation(rewards: npt.NDArray[np.float64]) -> float | None:
     Args:
         rewards: (steps, lanes). Lanes whose reward is always the same correlate with none, and are left out.
     """
+    if len(rewards) < FEWEST_REWARDS:
+        return None
     varying = rewards[:, np.ptp(rewards, axis=0) > 0]
     lanes = varying.shape[1]
     if lanes < 2:

@@ -141,7 +141,7 @@ def plan_of(request: Request) -> Plan:
         RuntimeError: for an env that cannot be made or stepped.
     """
     machine = measure.machine_facts()  # before any load of ours
-    observation_space, action_space, cost = _tried(request.source)
+    observation_space, action_space, cost, make_seconds = _tried(request.source)
     policy = make_policy(request.policy, observation_space, action_space, request.seed)
     cores = usable_cores()
     counts = request.n or default_counts(request.source, request.quick)
@@ -158,7 +158,7 @@ def plan_of(request: Request) -> Plan:
     if not participants:
         raise ValueError("nothing to measure: one lane alone has no workers; expected larger n, or backends='process'")
     budget, longest = (QUICK_BUDGET, QUICK_LONGEST_SLICE) if request.quick else (BUDGET, LONGEST_SLICE)
-    staying, too_long, seconds = within_budget(participants, cost, cores, request.rounds, budget, longest)
+    staying, too_long, seconds = within_budget(participants, cost, make_seconds, cores, request.rounds, budget, longest)
     return Plan(
         request,
         machine,
@@ -172,8 +172,8 @@ def plan_of(request: Request) -> Plan:
     )
 
 
-def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], choosing.StepCost]:
-    """The spaces of an env, and what a step of it takes.
+def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], choosing.StepCost, float]:
+    """The spaces of an env, what a step of it takes, and how many seconds making it takes.
 
     Raises:
         RuntimeError: for an env that cannot be made or stepped, with what it raised.
@@ -184,7 +184,10 @@ def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], 
             raise TypeError(f"it makes a {type(env).__name__}: expected a gymnasium.Env")
         observation_space, action_space = env.observation_space, env.action_space
         env.close()
-        return observation_space, action_space, choosing.measure(lambda: ordinary_env(source))
+        began = time.perf_counter()
+        env = ordinary_env(source)  # again: the first may have had much to import
+        make_seconds = time.perf_counter() - began
+        return observation_space, action_space, choosing.measure(lambda: env), make_seconds
     except Exception as error:
         said = str(error).strip().rstrip(".")
         raise RuntimeError(f"{name_of(source)} failed when it was tried: {type(error).__name__}: {said}") from error

@@ -18,9 +18,11 @@ from fastvec.profiling.configurations import Participant
 from fastvec.profiling.processes import new_workers, peak_memory
 
 # How long it steps before its memory is read, in seconds, and how often at least.
-STEPPED, FEWEST_STEPS = 0.05, 3
+STEPPED, FEWEST_STEPS = 0.05, 1
 # Seconds after which a process is given up.
 PATIENCE = 120.0
+# Seconds that it has to end after its answer.
+LEAVES = 5.0
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,14 @@ def start_of(participant: Participant, source: Source, seed: int) -> Start:
             raise RuntimeError(f"no start in {PATIENCE:g} s")
         answer = ours.recv()
     except EOFError:
-        process.join(1)
+        process.join(LEAVES)
         raise RuntimeError(f"the process ended with code {process.exitcode}") from None
+    except BaseException:  # Ctrl-C
+        process.kill()
+        raise
     finally:
         ours.close()
-        process.join(5)
+        process.join(LEAVES)
         if process.is_alive():
             process.kill()
             process.join()
