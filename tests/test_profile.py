@@ -186,11 +186,23 @@ def test_others_are_compared_where_they_are_installed():
     assert of(found, "sync", 2).split_us["python"] > 0
 
 
-def test_a_rival_that_fails_is_left_out(monkeypatch):
-    def fail(source, n):
+class Unsteppable(gymnasium.vector.VectorEnv):
+    """Can be reset, but not be stepped."""
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros((1, 4), np.float32), {}
+
+    def step(self, actions):
         raise OSError("no such library")
 
-    monkeypatch.setattr(CONTENDERS["sync"], "make", fail)
+
+def unmakeable(source, n):
+    raise OSError("no such library")
+
+
+@pytest.mark.parametrize("make", [unmakeable, lambda source, n: Unsteppable()])
+def test_a_rival_that_fails_is_left_out(make, monkeypatch):
+    monkeypatch.setattr(CONTENDERS["sync"], "make", make)
     plan = plan_of(checked_request("CartPole-v1", n=[1], backends=["native"], compare=True, quick=True, rounds=6))
     plan.participants = [one for one in plan.participants if one.configuration.backend in ("native", "sync")]
     found = measured(plan)

@@ -153,22 +153,18 @@ def _entered(
     actions = sample_actions(request.source, one.n, request.seed)
     timed = request.source if participant.in_one_piece else TimedSource(request.source)
     common = (one.n, actions, participant.setting)
+    options = {"seed": request.seed, "act": act}
+    whole = participant.in_one_piece
     try:
-        with holding_interrupts():
-            speed = stack.enter_context(
-                running_as(SpeedRunner, contender, request.source, *common, seed=request.seed, act=act)
-            )
-            split = stack.enter_context(
-                running_as(
-                    SplitRunner,
-                    contender,
-                    timed,
-                    *common,
-                    seed=request.seed,
-                    act=act,
-                    in_one_piece=participant.in_one_piece,
+        with ExitStack() as own:
+            with holding_interrupts():
+                speed = own.enter_context(running_as(SpeedRunner, contender, request.source, *common, **options))
+                split = own.enter_context(
+                    running_as(SplitRunner, contender, timed, *common, **options, in_one_piece=whole)
                 )
-            )
+            for runner in (speed, split):
+                runner.step(1)  # some cannot be given the actions of every space
+            stack.enter_context(own.pop_all())
     except Exception as error:
         if isinstance(contender, BackendContender):
             raise
