@@ -42,7 +42,8 @@ class Configuration:
         """Backend and workers for a table."""
         if self.backend in CONTENDERS:
             title = CONTENDERS[self.backend].title
-            return f"{title} ({self.workers} thread{'s' * (self.workers > 1)})" if self.backend == "envpool" else title
+            counts = self.backend == "envpool" and self.workers > 0
+            return f"{title} ({self.workers} thread{'s' * (self.workers > 1)})" if counts else title
         return f"{self.backend} ({self.workers} worker{'s' * (self.workers > 1)})" if self.workers else self.backend
 
     @property

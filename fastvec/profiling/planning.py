@@ -34,7 +34,7 @@ ROUNDS, QUICK_ROUNDS = 15, 7
 BUDGET, QUICK_BUDGET = 60.0, 6.0
 LONGEST_SLICE, QUICK_LONGEST_SLICE = 0.15, 0.05
 # Seconds after which the rounds should be over, starts included: slices are cut where a machine is slower than planned.
-END, QUICK_END = 150.0, 14.0
+END, QUICK_END = 150.0, 12.0
 
 
 @dataclass(frozen=True)

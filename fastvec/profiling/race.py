@@ -168,6 +168,7 @@ def _entered(
     except Exception as error:
         if isinstance(contender, BackendContender):
             raise
+        found.failed = [other for other in found.failed if other.configuration != one]  # its start failed too
         found.failed.append(LeftOut(one, f"failed: {type(error).__name__}: {error}"))
         return None
     return speed, split
