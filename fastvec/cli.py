@@ -148,7 +148,7 @@ def _add_profile(commands: Any) -> None:
         "--policy", default="mlp:64,64", metavar="mlp:SIZES|none", help="whose inference is measured; default mlp:64,64"
     )
     parser.add_argument("--train", action="store_true", help="train with PPO at every n; native ids, needs torch")
-    parser.add_argument("--rounds", type=_count, default=None, metavar="R", help="turns of each, from 6; default 15")
+    parser.add_argument("--rounds", type=_count, default=None, metavar="R", help="turns of each, from 6; default 16")
     parser.add_argument(
         "--seed", type=_seed, default=0, metavar="S", help="of lanes, actions and statistics; default 0"
     )

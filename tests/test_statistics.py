@@ -9,6 +9,7 @@ import pytest
 from scripted_envs import SECOND, FakeClock, ScriptedContender
 
 from fastvec.measure import Runner, interleave, sample_actions
+from fastvec.profiling.planning import QUICK_ROUNDS, ROUNDS
 from fastvec.profiling.statistics import FEWEST_SAMPLES, Estimate, differs, estimate, paired_ratio, require_scipy
 
 ENV_ID = "CartPole-v1"
@@ -30,13 +31,14 @@ def test_the_same_samples_and_seed_have_the_same_interval():
     assert len({estimate(samples, seed).low for seed in range(20)}) > 1
 
 
-def test_the_interval_has_the_true_median_in_19_of_20_cases():
+@pytest.mark.parametrize("rounds", [QUICK_ROUNDS, ROUNDS])
+def test_the_interval_has_the_true_median_in_19_of_20_cases(rounds):
     rng = np.random.default_rng(1)
     inside = 0
     for _ in range(300):
-        found = estimate(rng.lognormal(size=15))
+        found = estimate(rng.lognormal(size=rounds))
         inside += found.low <= 1.0 <= found.high
-    assert 0.91 <= inside / 300 <= 0.99
+    assert 0.93 <= inside / 300 <= 0.98
 
 
 def test_more_rounds_have_a_narrower_interval():

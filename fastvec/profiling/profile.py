@@ -137,7 +137,7 @@ def profile(
             ``"none"``, or a function of the observations of all lanes. Its actions are not used; lanes have random
             ones.
         train: whether to train with PPO at each n; native ids alone, and PyTorch is needed.
-        rounds: in each of which every configuration has its turn, at least 6; None for 15, quick 7.
+        rounds: in each of which every configuration has its turn, at least 6; None for 16, quick 9.
         seed: of lanes, actions, weights and the bootstrap.
         compare: whether to measure what is installed of Gymnasium's, Stable-Baselines3's and EnvPool's vector envs too.
         quick: whether to answer in less than 20 seconds, from fewer configurations.
