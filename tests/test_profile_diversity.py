@@ -131,4 +131,4 @@ def test_the_sentence_has_the_figures():
     told = diversity_of(Drawn, 3, 0, 0.01).to_json()
     assert diversity_sentence(told).startswith("Diversity: 3 lanes began in 3 different ways, with rewards")
     told = {**told, "reward_correlation": None, "episode_lengths": None}
-    assert "rewards that tell nothing; no episode ended" in diversity_sentence(told)
+    assert "rewards that vary too little to correlate; no episode ended" in diversity_sentence(told)
