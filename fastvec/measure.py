@@ -55,7 +55,7 @@ def resets_between(contender: Contender, flags: Sequence[Any], pending: int) -> 
 
     Args:
         contender: whose they are.
-        flags: what ``step`` returned as third and fourth in each of them.
+        flags: what ``step`` returned as third and fourth in each of them: new arrays every time.
         pending: how many rows ended an episode in the step before.
 
     Returns:

@@ -8,7 +8,7 @@ from typing import Any
 from cartpole_numpy import NumpyCartPole
 
 from fastvec import cli
-from fastvec.contenders import CONTENDERS, SEED, Contender
+from fastvec.contenders import CONTENDERS, Contender
 
 
 class HandWritten(Contender):
@@ -16,9 +16,6 @@ class HandWritten(Contender):
 
     def absence(self, env_id: str, n: int) -> str | None:
         return super().absence(env_id, n) if env_id == "CartPole-v1" else f"no {env_id}"
-
-    def reset(self, env: Any) -> None:
-        env.reset(SEED)
 
 
 class NumpyFloat32Contender(HandWritten):
