@@ -135,7 +135,9 @@ def diversity_sentence(diversity: dict[str, Any]) -> str:
     """How different lanes are."""
     correlation, lengths = diversity["reward_correlation"], diversity["episode_lengths"]
     rewards = (
-        "rewards that vary too little to correlate" if correlation is None else f"rewards with a mean correlation of {correlation:.2f}"
+        "rewards that vary too little to correlate"
+        if correlation is None
+        else f"rewards with a mean correlation of {correlation:.2f}"
     )
     if lengths is None:
         ends = f"no episode ended in {diversity['steps']} steps"
