@@ -17,7 +17,7 @@ from plain_envs import Computing, Images, PlainCounter, UnevenlyWaiting, Waiting
 
 import fastvec
 from fastvec.backends.choosing import chosen
-from fastvec.contenders import CONTENDERS, Contender, EnvSource
+from fastvec.contenders import CONTENDERS, Contender, Source
 from fastvec.machine import usable_cores
 from fastvec.measure import Result, Spread, holding_interrupts, interleave, race, running, sample_actions
 from fastvec.terminal import Column, Row, print_table
@@ -34,15 +34,15 @@ class BackendContender(Contender):
     def __init__(
         self,
         name: str,
-        source: EnvSource | None = None,
+        source: Source | None = None,
         then: Callable[[Any], Any] | None = None,
         **options: Any,
     ) -> None:
         self.name = self.title = name
         self.source, self.then, self.options = source, then, options
 
-    def make(self, env_id: Any, n: int, **setting: Any) -> Any:
-        env = fastvec.make(self.source or env_id, n, **self.options)
+    def make(self, source: Any, n: int, **setting: Any) -> Any:
+        env = fastvec.make(self.source or source, n, **self.options)
         return env if self.then is None else Followed(env, self.then)
 
 
@@ -62,8 +62,8 @@ class Followed:
 class FirstReadyContender(BackendContender):
     """Batches of those that are ready first; as many of them as make a step of all lanes."""
 
-    def make(self, env_id: Any, n: int, **setting: Any) -> Any:
-        return InBatches(super().make(env_id, n))
+    def make(self, source: Any, n: int, **setting: Any) -> Any:
+        return InBatches(super().make(source, n))
 
 
 class InBatches:
@@ -91,8 +91,8 @@ class LoopContender(Contender):
     name = "loop"
     title = "a bare loop"
 
-    def make(self, env_id: Any, n: int, **setting: Any) -> Any:
-        return BareLoop([env_id() for _ in range(n)], [list(row) for row in sample_actions(env_id, n)])
+    def make(self, source: Any, n: int, **setting: Any) -> Any:
+        return BareLoop([source() for _ in range(n)], [list(row) for row in sample_actions(source, n)])
 
     def ended(self, result: Any) -> int:
         return int(np.count_nonzero(result))

@@ -260,7 +260,7 @@ class Result:
 
 
 def race(
-    env_id: EnvSource,
+    source: Source,
     n: int,
     *,
     seconds: float,
@@ -280,7 +280,7 @@ def race(
     and this time they are counted.
 
     Args:
-        env_id: a native id, or what makes an ordinary env.
+        source: an id, or what else ``fastvec.make`` takes, lists aside.
         n: number of envs.
         seconds: measured time for each contender, all rounds together.
         rounds: number of slices it is cut into.
@@ -294,20 +294,20 @@ def race(
     Raises:
         KeyboardInterrupt: on Ctrl-C; all envs are closed by then.
     """
-    actions = sample_actions(env_id, n)
+    actions = sample_actions(source, n)
     absent: dict[str, str] = {}
     runners: list[Runner] = []
     steps: list[list[int]] = []
     with ExitStack() as stack:
         for contender in contenders:
-            reason = contender.absence(env_id, n)
+            reason = contender.absence(source, n)
             if reason is not None:
                 absent[contender.name] = reason
                 continue
             for setting in contender.settings(n):
                 try:
                     with holding_interrupts():
-                        runners.append(stack.enter_context(running(contender, env_id, n, actions, setting, clock)))
+                        runners.append(stack.enter_context(running(contender, source, n, actions, setting, clock)))
                 except Exception as error:
                     # A rival that is broken on this machine is no reason to measure none; fastvec itself is.
                     if contender.name == REFERENCE:
@@ -329,10 +329,10 @@ def race(
 
 
 def planned_slices(
-    env_id: EnvSource, n: int, rounds: int, contenders: Sequence[Contender] = tuple(CONTENDERS.values())
+    source: Source, n: int, rounds: int, contenders: Sequence[Contender] = tuple(CONTENDERS.values())
 ) -> int:
     """How many slices :func:`race` will report."""
-    slots = sum(len(contender.settings(n)) for contender in contenders if contender.absence(env_id, n) is None)
+    slots = sum(len(contender.settings(n)) for contender in contenders if contender.absence(source, n) is None)
     return slots * (1 + 2 * rounds)
 
 

@@ -17,8 +17,8 @@ RIVALS = ("sync", "async", "numpy", "dummy", "subproc", "envpool")
 # More lanes than this are tried by default of native ids alone, and of ordinary envs that wait.
 MOST_NATIVE, MOST_ORDINARY, MOST_BESIDE_NATIVE = 1024, 32, 8
 QUICK_NATIVE, QUICK_ORDINARY = (1, 4, 16, 64, 256, 1024), (1, 2, 4, 8, 16)
-# What a batch step costs beside its lanes, in seconds, and what starting a worker does, for the plan alone.
-AROUND, START_WORKER = 1e-4, 0.04
+# What a batch step costs beside its lanes, in seconds, what waking workers does, and starting one; for the plan alone.
+AROUND, ROUND_TRIP, START_WORKER = 1e-4, 5e-5, 0.04
 # How often a configuration is made: for its start, its speed, and its split.
 MADE = 3
 
@@ -188,7 +188,7 @@ def expected_step(configuration: Configuration, cost: StepCost, cores: int) -> f
         return AROUND
     if not configuration.workers:
         return AROUND + configuration.n * cost.wall
-    return AROUND + with_workers(cost, configuration.n, cores, configuration.workers)
+    return AROUND + with_workers(cost, configuration.n, cores, configuration.workers, ROUND_TRIP)
 
 
 def expected_start(configuration: Configuration, make_seconds: float, cores: int) -> float:
