@@ -56,7 +56,8 @@ class Followed:
     def step(self, actions: Any) -> Any:
         """Steps, and does that."""
         results = self.inner_step(actions)
-        return results, self.then(results[0]), False, False
+        self.then(results[0])
+        return results
 
 
 class FirstReadyContender(BackendContender):
@@ -72,9 +73,10 @@ class InBatches:
     def __init__(self, env: Any) -> None:
         self.env, self.close = env, env.close
 
-    def reset(self, seed: int) -> None:
-        """Asks all lanes for an episode."""
+    def reset(self, seed: int) -> Any:
+        """Asks all lanes for an episode; what they observe first comes with the first batches."""
         self.env.async_reset(seed=seed)
+        return None, {}
 
     def step(self, actions: Any) -> Any:
         """Receives batches, and sends each of their lanes its action."""
@@ -94,21 +96,17 @@ class LoopContender(Contender):
     def make(self, source: Any, n: int, **setting: Any) -> Any:
         return BareLoop([source() for _ in range(n)], [list(row) for row in sample_actions(source, n)])
 
-    def ended(self, result: Any) -> int:
-        return int(np.count_nonzero(result))
-
 
 class BareLoop:
     """Envs and their actions in lists; no results are kept."""
 
     def __init__(self, envs: list[Any], rows: list[list[Any]]) -> None:
         self.envs, self.rows, self.place = envs, rows, 0
-        self.ended = [False] * len(envs)
+        self.ended, self.never = [False] * len(envs), [False] * len(envs)
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: int) -> Any:
         """Begins the episodes."""
-        for lane, env in enumerate(self.envs):
-            env.reset(seed=seed + lane)
+        return [env.reset(seed=seed + lane)[0] for lane, env in enumerate(self.envs)], {}
 
     def step(self, actions: Any) -> Any:
         """Steps with the next of its own actions, which are the same ones."""
@@ -121,7 +119,7 @@ class BareLoop:
             else:
                 _, _, terminated, truncated, _ = env.step(row[lane])
                 ended[lane] = terminated or truncated
-        return ended
+        return None, None, ended.copy(), self.never
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -8,12 +8,14 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from multiprocessing import process as processes
 from typing import Any
 
 _starting = threading.Lock()
+_started: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def checked_context(context: str | None) -> str:
@@ -59,7 +61,13 @@ def start(context: str, target: Callable[..., None], args: tuple[Any, ...], name
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     getattr(processes, "_children", set()).discard(process)
+    _started.add(process)
     return process
+
+
+def running() -> list[int]:
+    """The numbers of the processes that this one has started here and that run."""
+    return [process.pid for process in _started if process._parent_pid == os.getpid() and process.is_alive()]
 
 
 def _use_forkserver() -> None:

@@ -10,15 +10,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from fastvec.backends import starting
+
 
 @contextmanager
 def new_workers() -> Iterator[list[int]]:
-    """A list that has, at the end, the processes that were started meanwhile by multiprocessing."""
-    before = {process.pid for process in multiprocessing.active_children()}
+    """A list that has, at the end, the processes that were started meanwhile, by multiprocessing or as our workers."""
+    before = set(_running())
     started: list[int] = []
     yield started
-    now = [process.pid for process in multiprocessing.active_children()]
-    started += [pid for pid in now if pid is not None and pid not in before]
+    started += [pid for pid in _running() if pid not in before]
+
+
+def _running() -> list[int]:
+    children = [process.pid for process in multiprocessing.active_children()]
+    return [pid for pid in children if pid is not None] + starting.running()
 
 
 def cpu_seconds(workers: Sequence[int]) -> float:
