@@ -29,10 +29,11 @@ logger = logging.getLogger("fastvec")
 BUDGET = 0.02
 # Enough different actions to see what an env does, few enough to be made in no time.
 ACTIONS = 16
-# The most workers that are considered, how often waking and waiting for them is tried, and how long for a lost one.
-MOST_WORKERS, TRIPS, PATIENCE = 64, 30, 0.1
+# The most workers that are considered. How long waking them is tried, in seconds: the scheduler needs some milliseconds
+# to spread them over the cores, and only what comes after that counts. How long to wait for one.
+MOST_WORKERS, SETTLING, COUNTED, PATIENCE = 64, 0.015, 0.005, 0.1
 # What the process backend's own Python takes beside that, in seconds: once, and for each worker.
-CALL, CALL_OF_WORKER = 10e-6, 2e-6
+CALL, CALL_OF_WORKER = 6e-6, 1e-6
 # Workers must be faster by so much: at times the system puts all of them on one core, and processes are more trouble.
 MARGIN = 1.2
 
@@ -136,7 +137,11 @@ def measure_round_trip(workers: int, cores: int) -> float:
     ]
     for thread in threads:
         thread.start()
-    trips = [_bell.round_trip(words, 1, looks, PATIENCE) for _ in range(TRIPS)]
+    for seconds in (SETTLING, COUNTED):
+        trips = [_bell.round_trip(words, 1, looks, PATIENCE)]
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            trips.append(_bell.round_trip(words, 1, looks, PATIENCE))
     _bell.round_trip(words, 0, looks, PATIENCE)  # which ends them
     for thread in threads:
         thread.join()
