@@ -44,11 +44,11 @@ def test_it_depends_on_what_waking_takes(trip, backend):
     assert choose_for(StepCost(10 * US, 10 * US, 0), 8, 2, base=trip, per_worker=0).backend == backend
 
 
-def test_workers_have_to_be_faster_by_a_fifth():
+def test_workers_have_to_be_faster_by_a_tenth():
     cost = StepCost(100 * US, 100 * US, 0)
     half = 400 * US
-    assert choose_for(cost, 8, 2, base=800 * US / 1.15 - half, per_worker=0).backend == "serial"
-    assert choose_for(cost, 8, 2, base=800 * US / 1.30 - half, per_worker=0).backend == "process"
+    assert choose_for(cost, 8, 2, base=800 * US / 1.05 - half, per_worker=0).backend == "serial"
+    assert choose_for(cost, 8, 2, base=800 * US / 1.20 - half, per_worker=0).backend == "process"
 
 
 def test_the_round_trip_is_measured():

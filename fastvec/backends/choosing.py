@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import logging
 import resource
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,13 +28,13 @@ logger = logging.getLogger("fastvec")
 BUDGET = 0.02
 # Enough different actions to see what an env does, few enough to be made in no time.
 ACTIONS = 16
-# The most workers that are considered. How long waking them is tried, in seconds: the scheduler needs some milliseconds
-# to spread them over the cores, and only what comes after that counts. How long to wait for one.
-MOST_WORKERS, SETTLING, COUNTED, PATIENCE = 64, 0.015, 0.005, 0.1
+# The most workers that are considered. How long waking them is tried, in seconds, and which part of the trips is below
+# what is taken for one: it takes the scheduler some milliseconds to spread workers over cores. How long to wait for one.
+MOST_WORKERS, TRYING, QUANTILE, PATIENCE = 64, 0.01, 0.1, 0.1
 # What the process backend's own Python takes beside that, in seconds: once, and for each worker.
 CALL, CALL_OF_WORKER = 6e-6, 1e-6
 # Workers must be faster by so much: at times the system puts all of them on one core, and processes are more trouble.
-MARGIN = 1.2
+MARGIN = 1.1
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def counts_of_workers(n: int, cores: int, num_workers: int | None) -> tuple[int,
 
 
 def measure_round_trip(workers: int, cores: int) -> float:
-    """Seconds from waking so many workers, which have nothing to do, until the last has answered: the median of some.
+    """Seconds from waking so many workers, which have nothing to do, until the last has answered, when all goes well.
 
     It depends on the machine, and on what else runs there, by a factor of ten. Threads stand for the workers, which
     sleep and wake as those do, and are there at once.
@@ -137,15 +136,13 @@ def measure_round_trip(workers: int, cores: int) -> float:
     ]
     for thread in threads:
         thread.start()
-    for seconds in (SETTLING, COUNTED):
-        trips = [_bell.round_trip(words, 1, looks, PATIENCE)]
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            trips.append(_bell.round_trip(words, 1, looks, PATIENCE))
+    trips, end = [], time.perf_counter() + TRYING
+    while not trips or time.perf_counter() < end:
+        trips.append(_bell.round_trip(words, 1, looks, PATIENCE))
     _bell.round_trip(words, 0, looks, PATIENCE)  # which ends them
     for thread in threads:
         thread.join()
-    return statistics.median(trips) * workers / count
+    return float(np.quantile(trips, QUANTILE)) * workers / count
 
 
 def choose(
