@@ -56,6 +56,18 @@ class Failing(LaneEnv):
         raise OSError("no simulator")
 
 
+class FailingLate(Sleeping):
+    """Can be stepped some times."""
+
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps > 60:
+            raise OSError("the simulator has gone")
+        return super().step(action)
+
+
 def a_millisecond(observations):
     time.sleep(1 * MS)
 
@@ -208,6 +220,15 @@ def test_a_rival_that_fails_is_left_out(make, monkeypatch):
     found = measured(plan)
     assert [one.configuration.backend for one in found.configurations] == ["native"]
     assert any("failed: OSError: no such library" in note for note in found.notes)
+
+
+def test_an_env_that_fails_in_the_middle_is_told(capsys):
+    arguments = ["--n", "1", "--policy", "none", "--rounds", "6", "--quick"]
+    assert main(["profile", "test_profile:FailingLate", *arguments]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert "FailingLate failed while it was measured" in lines[-1]
+    assert "OSError: the simulator has gone" in lines[-1]
+    assert any(line.strip() == 'raise OSError("the simulator has gone")' for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,14 @@ def run(source: str, json_file: Path | None, html_file: Path | None, **asked: An
     except (ValueError, TypeError, ImportError, RuntimeError, gymnasium.error.Error) as error:
         print(f"fastvec profile: {error}", file=sys.stderr)
         return 2
-    with terminal.progress(plan.planned) as bar:
-        plan.progress = bar
-        found = measured(plan)
+    try:
+        with terminal.progress(plan.planned) as bar:
+            plan.progress = bar
+            found = measured(plan)
+    except RuntimeError as error:
+        traceback.print_exception(error.__cause__)
+        print(f"fastvec profile: {error}", file=sys.stderr)
+        return 2
     if found.configurations:
         found.print()
         if json_file is not None:

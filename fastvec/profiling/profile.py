@@ -149,7 +149,8 @@ def profile(
         ValueError, TypeError: for arguments that cannot be. Nothing was measured.
         gymnasium.error.Error: for an unknown id.
         ImportError: without SciPy, and without PyTorch for ``train``.
-        RuntimeError: for an env that cannot be made or stepped, before anything is measured.
+        RuntimeError: for an env that cannot be made or stepped, before anything is measured or in the middle of it; the
+            cause is what it raised.
         KeyboardInterrupt: on Ctrl-C; all envs are closed by then.
     """
     request = checked_request(
@@ -186,6 +187,10 @@ def measured(plan: Plan) -> Profile:
             found.training.append(training.train(str(plan.request.source), n, steps, plan.seeds, plan.advance))
     except KeyboardInterrupt:
         interrupted = True
+    except Exception as error:
+        raise RuntimeError(
+            f"{plan.label} failed while it was measured, where a trial step had not: {type(error).__name__}: {error}"
+        ) from error
     return _put_together(plan, found, interrupted)
 
 
