@@ -29,7 +29,7 @@ BUDGET = 0.02
 # Enough different actions to see what an env does, few enough to be made in no time.
 ACTIONS = 16
 # The most workers that are considered. How long waking them is tried, in seconds, and which part of the trips is below
-# what is taken for one: it takes the scheduler some milliseconds to spread workers over cores. How long to wait for one.
+# what is taken for one: it takes the scheduler a while to spread workers over cores. How long to wait for one.
 MOST_WORKERS, TRYING, QUANTILE, PATIENCE = 64, 0.01, 0.1, 0.1
 # What the process backend's own Python takes beside that, in seconds: once, and for each worker.
 CALL, CALL_OF_WORKER = 6e-6, 1e-6
