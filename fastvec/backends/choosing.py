@@ -136,7 +136,8 @@ def measure_round_trip(workers: int, cores: int) -> float:
     ]
     for thread in threads:
         thread.start()
-    trips, end = [], time.perf_counter() + TRYING
+    trips: list[float] = []
+    end = time.perf_counter() + TRYING
     while not trips or time.perf_counter() < end:
         trips.append(_bell.round_trip(words, 1, looks, PATIENCE))
     _bell.round_trip(words, 0, looks, PATIENCE)  # which ends them
