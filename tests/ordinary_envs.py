@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import gymnasium as gym
@@ -219,7 +220,7 @@ class UnpicklableError(Exception):
 
     def __init__(self, text):
         super().__init__(text)
-        self.function = lambda: None
+        self.lock = threading.Lock()
 
 
 def make_trouble(kind):

@@ -157,3 +157,12 @@ def test_ctrl_c_ends_everything_without_tracebacks():
             time.sleep(0.05)
     finally:
         command.kill()
+
+
+@pytest.mark.parametrize("command", [["bench"], ["profile", "CartPole-v1"]])
+def test_one_file_for_two_forms_is_refused(command, tmp_path, capsys):
+    path = str(tmp_path / "both")
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--json", path, "--html", path])
+    assert caught.value.code == 2
+    assert "give each a file of its own" in capsys.readouterr().err

@@ -117,6 +117,36 @@ def test_a_class_of_a_module_that_workers_cannot_import_reaches_them(tmp_path, m
         assert env.get_attr("place") == ("here", "here")
         # The class that comes back is the one that is here.
         assert isinstance(env.get_attr("unwrapped")[0], module.Here)
+    with closing(fastvec.make(lambda: module.Here(), 2, backend="process", context=context)) as env:
+        assert env.get_attr("place") == ("here", "here")
+
+
+@pytest.mark.parametrize("name", ["json.only_here", "colorsys"])
+def test_a_module_that_workers_would_take_for_another_travels_too(tmp_path, monkeypatch, name):
+    """One that is said to be in a package, and one with the name of another."""
+    path = tmp_path / "hidden.py"
+    path.write_text("from ordinary_envs import LaneEnv\n\nclass Here(LaneEnv):\n    place = 'here'\n")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    with closing(fastvec.make(module.Here, 2, backend="process")) as env:
+        assert env.get_attr("place") == ("here", "here")
+
+
+def test_an_exception_of_a_class_that_only_this_process_has_is_the_cause(context):
+    class OwnError(Exception):
+        pass
+
+    class Raising(LaneEnv):
+        def step(self, action):
+            raise OwnError(1, 2)
+
+    with closing(fastvec.make(Raising, 2, backend="process", context=context)) as env:
+        env.reset(seed=0)
+        with pytest.raises(fastvec.WorkerError) as caught:
+            env.step([0, 0])
+        assert (type(caught.value.__cause__).__name__, caught.value.__cause__.args) == ("OwnError", (1, 2))
 
 
 def test_without_cloudpickle_what_to_do_is_said(monkeypatch):

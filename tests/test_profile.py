@@ -68,6 +68,10 @@ class FailingLate(Sleeping):
         return super().step(action)
 
 
+if "test/Sleeping-v0" not in gymnasium.registry:  # of this module as others import it
+    gymnasium.register("test/Sleeping-v0", Sleeping)
+
+
 def a_millisecond(observations):
     time.sleep(1 * MS)
 
@@ -145,6 +149,7 @@ def test_exports_have_all_figures(sleeping):
         configuration = Configuration(entry["backend"], entry["n"], entry["workers"])
         assert configuration == one.configuration
         assert estimate(entry["sps"]["samples"]) == one.sps
+        assert one.sps.seconds is None
         assert entry["startup_s"] == one.start.seconds
         assert entry["peak_rss_bytes"] == one.start.peak_rss_bytes
     page = sleeping.to_html()
@@ -220,6 +225,41 @@ def test_a_rival_that_fails_is_left_out(make, monkeypatch):
     found = measured(plan)
     assert [one.configuration.backend for one in found.configurations] == ["native"]
     assert any("failed: OSError: no such library" in note for note in found.notes)
+
+
+class DearResets(Sleeping):
+    """Takes 50 ms to reset, and ends after five steps of 2 ms."""
+
+    steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        time.sleep(50 * MS)
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.steps += 1
+        return *super().step(action)[:2], self.steps == 5, False, {}
+
+
+def test_resets_that_are_dear_are_not_hidden_by_medians():
+    found = fastvec.profile(DearResets, n=[1], backends=["serial"], policy="none", rounds=6, quick=True)
+    [one] = found.configurations
+    assert one.sps.low <= 5 / (50 * MS + 5 * 2 * MS) <= 1.1 * one.sps.high  # sleeping takes a little longer
+    assert one.sps.median < 250  # rounds without a reset make almost 500
+    assert found.to_json()["settings"]["statistic"] == "total"
+    assert any("A reset takes 5" in note and "all rounds together" in note for note in found.notes)
+
+
+def test_what_a_module_registers_is_profiled_by_its_name():
+    plan = plan_of(checked_request("test_profile:test/Sleeping-v0", n=[1], quick=True))
+    assert (plan.label, plan.participants[0].configuration.n) == ("test/Sleeping-v0", 1)
+
+
+def test_what_cannot_be_trained_with_is_refused_before():
+    pytest.importorskip("torch", reason="needs torch, which CI's tests-with-sb3 has")
+    with pytest.raises(ValueError, match="of n = 3, 48 none divides a batch of 2048"):
+        checked_request("CartPole-v1", n=[3, 48], train=True)
 
 
 def test_an_env_that_fails_in_the_middle_is_told(capsys):

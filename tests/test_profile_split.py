@@ -13,7 +13,7 @@ import fastvec
 from fastvec.contenders import CONTENDERS, Contender
 from fastvec.measure import sample_actions
 from fastvec.profiling.configurations import BackendContender, Configuration
-from fastvec.profiling.runners import SplitRunner, median_split
+from fastvec.profiling.runners import SplitRunner, split_over
 from fastvec.profiling.split import PARTS, Split, TimedEnv, TimedSource, split_of, timed_loop
 
 ENV_ID = "CartPole-v1"
@@ -129,7 +129,9 @@ def test_a_runner_splits_every_slice_and_adds_up():
     assert runner.slice_takes == 4 * 23.0
     assert [runner.step(3), runner.step(5)] == [69.0, 115.0]
     assert runner.splits == [Split(env=12.0, ipc=6.0, wait=4.0, policy=1.0, python=0.0)] * 2
-    assert median_split(runner.splits) == {"env": 12e6, "ipc": 6e6, "wait": 4e6, "policy": 1e6, "python": 0.0}
+    parts = {"env": 12e6, "ipc": 6e6, "wait": 4e6, "policy": 1e6, "python": 0.0}
+    assert split_over(runner.splits, are_totals=False) == parts
+    assert split_over([*runner.splits, Split(48.0, 6.0, 4.0, 1.0, 0.0)], are_totals=True) == {**parts, "env": 24e6}
 
 
 class Sleeping(gymnasium.Env):

@@ -9,8 +9,8 @@ import pytest
 from scripted_envs import SECOND, FakeClock, ScriptedContender
 
 from fastvec.measure import Runner, interleave, sample_actions
-from fastvec.profiling.planning import QUICK_ROUNDS, ROUNDS
-from fastvec.profiling.statistics import FEWEST_SAMPLES, Estimate, differs, estimate, paired_ratio, require_scipy
+from fastvec.profiling.planning import QUICK_ROUNDS, ROUNDS, Resets
+from fastvec.profiling.statistics import FEWEST_SAMPLES, Estimate, differs, estimate, paired_ratio, require_scipy, total
 
 ENV_ID = "CartPole-v1"
 
@@ -105,3 +105,24 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
 def test_json_has_all_of_it():
     found = estimate([1.0, 2.0, 4.0])
     assert found.to_json() == {"median": 2.0, "low": 1.0, "high": 4.0, "samples": [1.0, 2.0, 4.0]}
+
+
+def test_a_total_counts_rounds_by_their_seconds():
+    rates, seconds = [100.0] * 8 + [10.0], [1.0] * 8 + [9.0]
+    found = total(rates, seconds, seed=1)
+    assert found.median == (8 * 100 + 90) / 17
+    assert found.low < found.median < found.high
+    assert found == total(rates, seconds, seed=1)
+    assert estimate(rates).median == 100.0
+
+
+def test_the_ratio_of_totals_is_that_of_all_rounds():
+    ours, theirs = total([4.0] * 9, [1.0] * 9), total([2.0] * 8 + [1.0], [1.0] * 8 + [8.0])
+    assert paired_ratio(ours, theirs).median == 4.0 / 1.5
+    assert differs(paired_ratio(ours, theirs))
+
+
+def test_slices_have_enough_steps_for_resets_that_are_dear():
+    assert Resets(0.3, 0.35 / 50, 50).steps_of_slice(9) == 12
+    assert Resets(0.001, 0.0, 0).steps_of_slice(9) == 1
+    assert Resets(0.003, 0.103 / 50, 50).steps_of_slice(9) == 1

@@ -6,9 +6,11 @@ that only this process has: of a test suite that pytest imports by path, for one
 from __future__ import annotations
 
 import io
+import os
 import sys
 import threading
 import types
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 import cloudpickle
@@ -44,6 +46,8 @@ class _CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, (type, types.FunctionType)):
             self._look_at(obj.__module__)
+        elif isinstance(obj, types.ModuleType):
+            self._look_at(obj.__name__)
         return super().reducer_override(obj)
 
     def _look_at(self, name: str | None) -> None:
@@ -57,6 +61,24 @@ class _CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def _can_be_imported(name: str) -> bool:
-    """Whether a new process with this one's ``sys.path`` finds the package of a module, which may be here already."""
-    package = name.partition(".")[0]
-    return any(finder.find_spec(package, None) is not None for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    """Whether a new process with this one's ``sys.path`` finds this module, which is here already, and not another."""
+    path: Any = None
+    spec = None
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        spec = _found(".".join(parts[:end]), path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations or []
+    own = getattr(sys.modules[name], "__file__", None)
+    if spec is None or not spec.has_location or own is None or spec.origin is None:
+        return True
+    return bool(os.path.realpath(spec.origin) == os.path.realpath(own))
+
+
+def _found(name: str, path: Any) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path) if hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return spec
+    return None

@@ -31,7 +31,7 @@ class Raised:
     def of(cls, error: BaseException) -> Raised:
         """What of an exception can travel."""
         try:
-            pickled = pickle.dumps(error)
+            pickled = pack(error)
             pickle.loads(pickled)  # many an exception can be pickled, and then not be made again
         except Exception:
             pickled = None

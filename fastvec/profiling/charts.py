@@ -75,7 +75,7 @@ def lines(series: Sequence[Series], x_name: str, y_name: str) -> str:
     for place, one in enumerate(series):
         if not one.points:
             continue
-        colour = f"var(--c{place % 8})"
+        colour = f"var(--c{place % 10})"
         upper = [f"{across(point.x):.1f},{down(point.high):.1f}" for point in one.points]
         lower = [f"{across(point.x):.1f},{down(point.low):.1f}" for point in reversed(one.points)]
         drawn.append(
@@ -91,7 +91,7 @@ def lines(series: Sequence[Series], x_name: str, y_name: str) -> str:
                 f'<circle style="fill:{colour}" cx="{x:.1f}" cy="{down(point.y):.1f}" r="4"/></g>'
             )
     drawn.append("</svg>")
-    return legend([(one.name, f"var(--c{place % 8})") for place, one in enumerate(series)]) + "".join(drawn)
+    return legend([(one.name, f"var(--c{place % 10})") for place, one in enumerate(series)]) + "".join(drawn)
 
 
 def stacked(bars: Sequence[Bar], colours: dict[str, str], name: str) -> str:

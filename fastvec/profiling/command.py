@@ -65,7 +65,7 @@ def run(source: str, json_file: Path | None, html_file: Path | None, **asked: An
     if found.configurations:
         found.print()
         if json_file is not None:
-            json_file.write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+            json_file.write_text(json.dumps(found.to_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
         if html_file is not None:
             html_file.write_text(found.to_html(), encoding="utf-8")
     if found.interrupted:

@@ -207,6 +207,7 @@ def within_budget(
     rounds: int,
     budget: float,
     longest: float,
+    fewest_steps: int = 1,
 ) -> tuple[list[Participant], list[LeftOut], float]:
     """Leaves out what takes longest until the rest fits.
 
@@ -217,7 +218,8 @@ def within_budget(
         cores: that this process may use.
         rounds: slices of each.
         budget: seconds for all.
-        longest: seconds that a slice has at most, unless a step takes longer.
+        longest: seconds that a slice has at most, unless its steps take longer.
+        fewest_steps: of a slice.
 
     Returns:
         (who stays, who does not, seconds of a slice).
@@ -229,7 +231,7 @@ def within_budget(
     while True:
         started = sum(starts[one.configuration] for one in staying)
         seconds = max(0.004, min(longest, (budget - started) / (slices * len(staying))))
-        takes = {one.configuration: slices * max(seconds, steps[one.configuration]) for one in staying}
+        takes = {one.configuration: slices * max(seconds, fewest_steps * steps[one.configuration]) for one in staying}
         if len(staying) == 1 or started + sum(takes.values()) <= 1.3 * budget:
             return staying, left_out, seconds
         worst = max(staying[1:], key=lambda one: takes[one.configuration] + starts[one.configuration])

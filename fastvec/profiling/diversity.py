@@ -51,8 +51,9 @@ class Diversity:
         lanes: that were looked at.
         steps: that each made.
         distinct_starts: different first observations among them.
+        finite: whether all rewards are finite numbers.
         reward_correlation: mean correlation of the rewards of two lanes over the steps; None where they never vary,
-            there is one lane, or there were too few steps.
+            there is one lane, there were too few steps, or some are no finite numbers.
         episode_lengths: of the episodes that ended; None if none did.
         warning: why more lanes add nothing; None if they do.
     """
@@ -60,6 +61,7 @@ class Diversity:
     lanes: int
     steps: int
     distinct_starts: int
+    finite: bool
     reward_correlation: float | None
     episode_lengths: EpisodeLengths | None
     warning: str | None
@@ -83,15 +85,24 @@ def mean_correlation(rewards: npt.NDArray[np.float64]) -> float | None:
 
     Args:
         rewards: (steps, lanes). Lanes whose reward is always the same correlate with none, and are left out.
+
+    Returns:
+        None where there are too few, none varies, or some are no finite numbers.
     """
     if len(rewards) < FEWEST_REWARDS:
         return None
-    varying = rewards[:, np.ptp(rewards, axis=0) > 0]
+    if not np.isfinite(rewards).all():
+        return None
+    # Of huge ones, whose squares are no numbers any more, it is the same.
+    scaled = rewards / max(float(np.abs(rewards).max()), 1.0)
+    varying = scaled[:, np.ptp(scaled, axis=0) > 0]
     lanes = varying.shape[1]
     if lanes < 2:
         return None
-    matrix = np.corrcoef(varying, rowvar=False)
-    return float((matrix.sum() - lanes) / (lanes * (lanes - 1)))
+    with np.errstate(all="ignore"):
+        matrix = np.corrcoef(varying, rowvar=False)
+    found = float((matrix.sum() - lanes) / (lanes * (lanes - 1)))
+    return found if np.isfinite(found) else None
 
 
 def warning_of(lanes: int, first: int, second: int, moved_on: bool, correlation: float | None) -> str | None:
@@ -126,7 +137,13 @@ def warning_of(lanes: int, first: int, second: int, moved_on: bool, correlation:
 
 
 def diversity_of(
-    source: Source, n: int, seed: int, seconds: float, backend: str = "serial", workers: int = 0
+    source: Source,
+    n: int,
+    seed: int,
+    seconds: float,
+    backend: str = "serial",
+    workers: int = 0,
+    reset_seconds: float = 0.0,
 ) -> Diversity:
     """Plays lanes of a source with random actions, for about so many seconds.
 
@@ -137,8 +154,9 @@ def diversity_of(
         seconds: after which no further step is made.
         backend: where they are stepped, which changes nothing but how many steps that makes.
         workers: of the process backend.
+        reset_seconds: that a reset takes; of slow ones there are fewer lanes.
     """
-    lanes = min(n, MOST_LANES)
+    lanes = min(n, MOST_LANES, max(2, int(seconds / max(reset_seconds, 1e-9))))
     options: dict[str, Any] = {"num_workers": min(workers, lanes)} if backend == "process" else {}
     env = fastvec.make(source, lanes, backend=backend, autoreset_mode="SameStep", **options)
     try:
@@ -174,4 +192,5 @@ def diversity_of(
     distinct = distinct_rows(first)
     moved_on = [_bits(part[0]) for part in first] != [_bits(part[0]) for part in second]
     warning = warning_of(lanes, distinct, distinct_rows(second), moved_on, correlation)
-    return Diversity(lanes, len(rewards), distinct, correlation, EpisodeLengths.of(lengths), warning)
+    finite = bool(np.isfinite(rewards).all())
+    return Diversity(lanes, len(rewards), distinct, finite, correlation, EpisodeLengths.of(lengths), warning)

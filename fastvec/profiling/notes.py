@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastvec.figures import in_time
 from fastvec.profiling import training
 from fastvec.profiling.configurations import LeftOut
 from fastvec.profiling.planning import Plan
@@ -27,6 +28,11 @@ def notes_of(
         notes.append(diversity_sentence(found.diversity.to_json()))
         if found.diversity.warning is not None:
             notes.append(f"Warning: {found.diversity.warning}.")
+    if found.are_totals:
+        notes.append(
+            f"A reset takes {in_time(plan.reset_seconds)}, and few rounds have one in them: rates are those of all "
+            f"rounds together, and parts of a step are means, as medians would hide it. Intervals are wide."
+        )
     if found.training:
         notes.append(training.compared(found.training))
     if measured:

@@ -15,10 +15,10 @@ from fastvec.profiling.split import PARTS
 STYLE = """
 :root { color-scheme: light dark; --back: #fbfbfa; --card: #fff; --ink: #1d2126; --soft: #69717b; --rule: #e3e5e8;
   --c0: #2463c5; --c1: #d9730d; --c2: #1a8a5c; --c3: #a03ba8; --c4: #b08800; --c5: #c2334d;
-  --c6: #168aa5; --c7: #6b6f76; }
+  --c6: #168aa5; --c7: #6b6f76; --c8: #7a4b2b; --c9: #5b6b1e; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171b; --card: #1c2026; --ink: #e6e8eb; --soft: #98a1ac;
   --rule: #2e343c; --c0: #6ea2f5; --c1: #f2a057; --c2: #57c795; --c3: #d58adb; --c4: #dfbf4e; --c5: #f07f93;
-  --c6: #5fc8df; --c7: #a5abb4; } }
+  --c6: #5fc8df; --c7: #a5abb4; --c8: #c9966f; --c9: #b3c46a; } }
 body { margin: 0; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 820px; margin: 0 auto; padding: 28px 20px 60px; }
 h1 { font-size: 26px; margin: 0; } h2 { font-size: 16px; margin: 0 0 8px; }
@@ -50,7 +50,7 @@ def page(title: str, subtitle: str, sections: Sequence[str], data: dict[str, Any
         sections: HTML.
         data: what the page shows, to be read back from its script of type application/json.
     """
-    packed = json.dumps(data).replace("</", "<\\/")  # a text in it must not end the script
+    packed = json.dumps(data, allow_nan=False).replace("<", "\\u003c")  # a text in it must not end the script
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

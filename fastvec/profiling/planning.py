@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
 
 from fastvec import measure, registry
 from fastvec.backends import choosing
+from fastvec.backends.sources import registered_spec
 from fastvec.contenders import SEED, Source, is_native, name_of, ordinary_env
 from fastvec.factory import checked_count
 from fastvec.machine import usable_cores
@@ -36,6 +37,10 @@ BUDGET, QUICK_BUDGET = 60.0, 6.0
 LONGEST_SLICE, QUICK_LONGEST_SLICE = 0.15, 0.05
 # Seconds after which the rounds should be over, starts included: slices are cut where a machine is slower than planned.
 END, QUICK_END = 150.0, 12.0
+# Seconds from which on a reset is looked at, and how long one episode is stepped for that.
+DEAR_RESET, LOOK_AT_EPISODE = 2e-3, 0.3
+# The share of an episode's time from which on its reset must not be missed.
+DEAR_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,9 @@ def checked_request(source: Source, *, rounds: int | None = None, **asked: Any) 
     if not isinstance(source, (str, gymnasium.envs.registration.EnvSpec)) and not callable(source):
         raise TypeError(f"source is {source!r}: expected an id, an EnvSpec, a class or a function that makes an env")
     if isinstance(source, str) and not is_native(source) and source not in gymnasium.registry:
-        registry.find(source)  # which raises, and names the closest ids
+        if ":" not in source:
+            registry.find(source)  # which raises, and names the closest ids
+        source = registered_spec(source)  # which other processes need not have registered
     seed = asked.get("seed", SEED)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ValueError(f"seed is {seed!r}: expected an int from 0")
@@ -82,6 +89,11 @@ def checked_request(source: Source, *, rounds: int | None = None, **asked: Any) 
         raise ValueError(f"rounds is {rounds}: a 95 % interval of a median needs at least {FEWEST_SAMPLES}")
     if asked.get("train"):
         training.require_training(source)
+        if asked.get("n") is not None and not training.trainable_counts(asked["n"]):
+            raise ValueError(
+                f"train: of n = {', '.join(map(str, asked['n']))} none divides a batch of {training.BATCH} rows; "
+                f"expected a power of two among them"
+            )
     return Request(source, rounds=rounds, **asked)
 
 
@@ -98,7 +110,14 @@ class Plan:
     left_out: list[LeftOut]
     slice_seconds: float
     ends: float  # when, by time.monotonic, the rounds should be over
+    reset_seconds: float = 0.0  # that a reset of one env takes
+    fewest_steps: int = 1  # of a slice
     progress: Progress | None = None
+
+    @property
+    def resets_are_dear(self) -> bool:
+        """Whether so few steps have so much of the time that medians would hide it."""
+        return self.fewest_steps > 1
 
     @property
     def counts(self) -> list[int]:
@@ -142,7 +161,7 @@ def plan_of(request: Request) -> Plan:
         RuntimeError: for an env that cannot be made or stepped.
     """
     machine = measure.machine_facts()  # before any load of ours
-    observation_space, action_space, cost, make_seconds = _tried(request.source)
+    observation_space, action_space, cost, make_seconds, resets = _tried(request.source)
     policy = make_policy(request.policy, observation_space, action_space, request.seed)
     cores = usable_cores()
     counts = request.n or default_counts(request.source, request.quick)
@@ -159,7 +178,16 @@ def plan_of(request: Request) -> Plan:
     if not participants:
         raise ValueError("nothing to measure: one lane alone has no workers; expected larger n, or backends='process'")
     budget, longest = (QUICK_BUDGET, QUICK_LONGEST_SLICE) if request.quick else (BUDGET, LONGEST_SLICE)
-    staying, too_long, seconds = within_budget(participants, cost, make_seconds, cores, request.rounds, budget, longest)
+    staying, too_long, seconds = within_budget(
+        participants,
+        cost,
+        make_seconds + resets.seconds,
+        cores,
+        request.rounds,
+        budget,
+        longest,
+        fewest_steps := resets.steps_of_slice(request.rounds),
+    )
     return Plan(
         request,
         machine,
@@ -170,11 +198,35 @@ def plan_of(request: Request) -> Plan:
         absent + too_long,
         seconds,
         time.monotonic() + (QUICK_END if request.quick else END),
+        resets.seconds,
+        fewest_steps,
     )
 
 
-def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], choosing.StepCost, float]:
-    """The spaces of an env, what a step of it takes, and how many seconds making it takes.
+@dataclass(frozen=True)
+class Resets:
+    """What resets of an env take.
+
+    Attributes:
+        seconds: of one.
+        step_seconds: of a step with its share of a reset, where that is dear, else 0.
+        steps: of an episode, likewise.
+    """
+
+    seconds: float
+    step_seconds: float
+    steps: int
+
+    def steps_of_slice(self, rounds: int) -> int:
+        """How many steps a slice has at least, so that all rounds together have two episodes where resets are dear."""
+        is_dear = self.seconds > DEAR_SHARE * self.step_seconds * self.steps
+        return -(-2 * (self.steps + 1) // rounds) if is_dear else 1
+
+
+def _tried(
+    source: Source,
+) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], choosing.StepCost, float, Resets]:
+    """The spaces of an env, what a step of it takes, how many seconds making it takes, and its resets.
 
     Raises:
         RuntimeError: for an env that cannot be made or stepped, with what it raised.
@@ -188,7 +240,32 @@ def _tried(source: Source) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any], 
         began = time.perf_counter()
         env = ordinary_env(source)  # again: the first may have had much to import
         make_seconds = time.perf_counter() - began
-        return observation_space, action_space, choosing.measure(lambda: env), make_seconds
+        cost = choosing.measure(lambda: env)
+        env = ordinary_env(source)
+        try:
+            resets = _resets_of(env)
+        finally:
+            env.close()
+        cost = replace(cost, wall=max(cost.wall, resets.step_seconds))
+        return observation_space, action_space, cost, make_seconds, resets
     except Exception as error:
         said = str(error).strip().rstrip(".")
         raise RuntimeError(f"{name_of(source)} failed when it was tried: {type(error).__name__}: {said}") from error
+
+
+def _resets_of(env: gymnasium.Env[Any, Any]) -> Resets:
+    """Looks at one reset, and if it is dear at the episode after it.
+
+    An episode that does not end in the time of the look is taken to be as long as that.
+    """
+    began = time.perf_counter()
+    env.reset()
+    reset_seconds = time.perf_counter() - began
+    if reset_seconds < DEAR_RESET:
+        return Resets(reset_seconds, 0.0, 0)
+    began, steps, ended = time.perf_counter(), 0, False
+    while not ended and time.perf_counter() - began < LOOK_AT_EPISODE:
+        *_, terminated, truncated, _ = env.step(env.action_space.sample())
+        ended = bool(terminated or truncated)
+        steps += 1
+    return Resets(reset_seconds, (time.perf_counter() - began + reset_seconds) / steps, steps)

@@ -21,8 +21,8 @@ from fastvec.profiling.training import Training
 LOOKS, QUICK_LOOKS = 2.0, 0.4
 
 MEANING = {
-    "sps": "env-steps per second of inference and stepping, without NEXT_STEP reset rows: median over rounds, "
-    "bootstrap 95 % interval (low, high), one sample a round",
+    "sps": "env-steps per second of inference and stepping, without NEXT_STEP reset rows: median over rounds (or, "
+    "where settings say total, the rate over all of them), bootstrap 95 % interval (low, high), one sample a round",
     "workers": "worker processes, or threads of EnvPool; 0 where the calling process steps",
     "split_us": "microseconds of a batch step, medians over rounds: env (in the envs, mean over workers), ipc (round "
     "trip less the span of the slowest worker's envs), wait (for the slowest worker), policy, python (the rest)",
@@ -51,6 +51,7 @@ class Profile:
         left_out: what was not measured, and why.
         notes: sentences that a reader should know.
         interrupted: whether Ctrl-C ended it early.
+        are_totals: whether rates are those of all rounds together, since medians would hide what is rare and dear.
     """
 
     source: str
@@ -66,6 +67,7 @@ class Profile:
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
     interrupted: bool = False
+    are_totals: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as ``--json`` writes it and the page shows it."""
@@ -77,6 +79,7 @@ class Profile:
                 "seed": self.request.seed,
                 "quick": self.request.quick,
                 "compare": self.request.compare,
+                "statistic": "total" if self.are_totals else "median",
             },
             "meaning": MEANING,
             "configurations": [one.to_json() for one in self.configurations],
@@ -205,6 +208,7 @@ def _diversity(plan: Plan, found: Findings) -> Diversity:
         QUICK_LOOKS if plan.request.quick else LOOKS,
         fastest.backend,
         fastest.workers,
+        plan.reset_seconds,
     )
 
 
@@ -227,4 +231,5 @@ def _put_together(plan: Plan, found: Findings, interrupted: bool) -> Profile:
         tuple(left_out),
         tuple(notes_of(order, found, plan, left_out, interrupted)),
         interrupted,
+        found.are_totals,
     )

@@ -18,10 +18,10 @@ from fastvec.profiling.configurations import BackendContender, Configuration, Le
 from fastvec.profiling.diversity import Diversity
 from fastvec.profiling.planning import Plan, Request
 from fastvec.profiling.policy import Inference
-from fastvec.profiling.runners import SpeedRunner, SplitRunner, median_split
+from fastvec.profiling.runners import SpeedRunner, SplitRunner, split_over
 from fastvec.profiling.split import TimedSource
 from fastvec.profiling.startup import Start, start_of
-from fastvec.profiling.statistics import Estimate, estimate, paired_ratio
+from fastvec.profiling.statistics import Estimate, estimate, paired_ratio, total
 from fastvec.profiling.training import Training
 
 Racers: TypeAlias = list[tuple[Participant, SpeedRunner, SplitRunner]]
@@ -75,6 +75,7 @@ class Findings:
     """What was measured so far."""
 
     rounds: int = 0
+    are_totals: bool = False  # whether rates are those of all rounds together, rather than medians
     starts: dict[Configuration, Start] = field(default_factory=dict)
     measured: list[Measured] = field(default_factory=list)
     inference: list[InferenceCost] = field(default_factory=list)
@@ -118,9 +119,12 @@ def race(plan: Plan, found: Findings) -> None:
                 *inferences,
             ]
             for taker in takers:
-                taker.prepare(plan.slice_seconds / (4 if isinstance(taker, Inference) else 1))
+                if isinstance(taker, Inference):
+                    taker.prepare(plan.slice_seconds / 4)
+                else:
+                    taker.prepare(plan.slice_seconds, plan.fewest_steps)
                 plan.advance(1)
-            _fit(takers, request.rounds, plan.ends - time.monotonic())
+            _fit(takers, request.rounds, plan.ends - time.monotonic(), plan.fewest_steps)
             prepared_slices = [speed.slices for _, speed, _ in racers]
             times = [[] for _ in takers]
             plan.describe(f"{len(racers)} configurations in {request.rounds} rounds")
@@ -132,17 +136,19 @@ def race(plan: Plan, found: Findings) -> None:
     if found.rounds:
         for (_, speed, _), slices in zip(racers, prepared_slices, strict=True):
             speed.forget_slices_after(found.rounds, slices)
+        found.are_totals = plan.resets_are_dear
         _settle(racers, inferences, times, found, request.seed)
     if interrupt is not None:
         raise interrupt
 
 
-def _fit(takers: Sequence[Any], rounds: int, seconds: float) -> None:
-    """Cuts slices so that all rounds take about so many seconds at most, of one step each at least."""
+def _fit(takers: Sequence[Any], rounds: int, seconds: float, fewest_steps: int) -> None:
+    """Cuts slices so that all rounds take about so many seconds at most, of so many steps each at least."""
     needed = rounds * sum(taker.slice_takes for taker in takers)
     if needed > seconds:
         for taker in takers:
-            taker.burst = max(1, int(taker.burst * max(seconds, 0.0) / needed))
+            fewest = 1 if isinstance(taker, Inference) else fewest_steps
+            taker.burst = max(fewest, int(taker.burst * max(seconds, 0.0) / needed))
 
 
 def _entered(
@@ -179,14 +185,18 @@ def _settle(
 ) -> None:
     """From slices to estimates, of the rounds that are whole."""
     rounds = found.rounds
-    for (participant, speed, split), took in zip(racers, times[: len(racers)], strict=True):
-        samples = [rows / seconds for rows, seconds in zip(speed.rows(rounds), took[:rounds], strict=True)]
+    taken = [took[:rounds] for took in times[: len(racers)]]
+    sampled = [
+        [rows / seconds for rows, seconds in zip(speed.rows(rounds), took, strict=True)]
+        for (_, speed, _), took in zip(racers, taken, strict=True)
+    ]
+    for (participant, speed, split), samples, took in zip(racers, sampled, taken, strict=True):
         spent = None if len(speed.cpu) < rounds else 100 * float(np.median(speed.cpu[:rounds]))
         found.measured.append(
             Measured(
                 participant.configuration,
-                estimate(samples, seed),
-                median_split(split.splits[:rounds]),
+                total(samples, took, seed) if found.are_totals else estimate(samples, seed),
+                split_over(split.splits[:rounds], found.are_totals),
                 spent,
                 found.starts.get(participant.configuration),
             )

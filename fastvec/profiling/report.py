@@ -134,11 +134,12 @@ def training_rows(training: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 def diversity_sentence(diversity: dict[str, Any]) -> str:
     """How different lanes are."""
     correlation, lengths = diversity["reward_correlation"], diversity["episode_lengths"]
-    rewards = (
-        "rewards that vary too little to correlate"
-        if correlation is None
-        else f"rewards with a mean correlation of {correlation:.2f}"
-    )
+    if not diversity["finite"]:
+        rewards = "rewards of which some are no finite numbers"
+    elif correlation is None:
+        rewards = "rewards that vary too little to correlate"
+    else:
+        rewards = f"rewards with a mean correlation of {correlation:.2f}"
     if lengths is None:
         ends = f"no episode ended in {diversity['steps']} steps"
     else:
@@ -146,8 +147,11 @@ def diversity_sentence(diversity: dict[str, Any]) -> str:
             f"{lengths['episodes']} episodes had from {lengths['least']} to {lengths['most']} steps (quartiles "
             f"{lengths['low']:g}, {lengths['median']:g}, {lengths['high']:g})"
         )
-    lanes = diversity["lanes"]
-    return f"Diversity: {lanes} lanes began in {diversity['distinct_starts']} different ways, with {rewards}; {ends}."
+    lanes, ways = diversity["lanes"], diversity["distinct_starts"]
+    began = f"{lanes} lanes began in {ways} different ways" if ways > 1 else f"all of {lanes} lanes began alike"
+    if lanes == 1:
+        began = "one lane was looked at"
+    return f"Diversity: {began}, with {rewards}; {ends}."
 
 
 def _by_n(configurations: Sequence[dict[str, Any]], cells: Any, chosen: dict[str, Any] | None) -> list[list[Row]]:

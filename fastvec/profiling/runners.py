@@ -89,10 +89,11 @@ class SpeedRunner(Runner):
         except OSError:
             return None
 
-    def prepare(self, seconds: float) -> None:
-        """Warms up, so that a slice has about so many seconds, and settles how resets are counted."""
+    def prepare(self, seconds: float, fewest_steps: int = 1) -> None:
+        """Warms up, so that a slice has about so many seconds and so many steps; settles how resets are counted."""
         self.step(1)  # which is slower than any other
         self.warm_up(seconds)
+        self.burst = max(self.burst, fewest_steps)
         self.slice_takes = self.burst * self._step_takes
         if self._act is None and seconds / self.burst < KEEPS_FLAGS:
             self._keeps_flags = False
@@ -169,17 +170,19 @@ class SplitRunner(Runner):
         self._step_takes = took / k
         return took
 
-    def prepare(self, seconds: float) -> None:
-        """Warms up, so that a slice has about so many seconds."""
+    def prepare(self, seconds: float, fewest_steps: int = 1) -> None:
+        """Warms up, so that a slice has about so many seconds, and so many steps at least."""
         self.step(1)
         self.warm_up(seconds)
+        self.burst = max(self.burst, fewest_steps)
         self.slice_takes = self.burst * self._step_takes
         self.splits.clear()
 
 
-def median_split(splits: list[Split]) -> dict[str, float]:
-    """The median over slices of each part, in microseconds."""
+def split_over(splits: list[Split], are_totals: bool) -> dict[str, float]:
+    """The median over slices of each part, in microseconds, or the mean."""
+    middle = np.mean if are_totals else np.median
     return {
-        part: float(np.median([getattr(split, part) for split in splits])) * 1e6
+        part: float(middle([getattr(split, part) for split in splits])) * 1e6
         for part in ("env", "ipc", "wait", "policy", "python")
     }

@@ -9,9 +9,9 @@ import multiprocessing
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 from fastvec.backends.parcels import pack_code, unpack
+from fastvec.backends.starting import checked_context, start
 from fastvec.contenders import Source
 from fastvec.measure import holding_interrupts, sample_actions
 from fastvec.profiling.configurations import Participant
@@ -47,12 +47,10 @@ def start_of(participant: Participant, source: Source, seed: int) -> Start:
         TypeError: if the source cannot be sent to it.
     """
     packed = pack_code((participant, source, seed), "what makes the envs")
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_begin, args=(theirs, packed), name="fastvec-profile")
+    method = checked_context(None)
+    ours, theirs = multiprocessing.Pipe()
     with holding_interrupts():
-        process.start()
+        process = start(method, _begin, (theirs, packed), "fastvec-profile")
     theirs.close()
     try:
         if not ours.poll(PATIENCE):
@@ -72,8 +70,8 @@ def start_of(participant: Participant, source: Source, seed: int) -> Start:
             process.join()
     if isinstance(answer, str):
         raise RuntimeError(answer)
-    start: Start = answer
-    return start
+    found: Start = answer
+    return found
 
 
 def _begin(connection: Connection, packed: bytes) -> None:
