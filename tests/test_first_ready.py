@@ -1,6 +1,8 @@
 """Batches of the lanes that are ready first: the trajectories of synchronous stepping, in whatever order they come."""
 
 import functools
+import os
+import signal
 import time
 
 import numpy as np
@@ -257,6 +259,23 @@ def test_a_lane_that_fails_leaves_the_others(trouble, message):
     assert {env.recv(timeout=60)[0].item() for _ in range(2)} == {2, 3}
     env.close()
     wait_until_gone(processes)
+
+
+def test_a_worker_that_is_killed_while_it_reports_holds_nobody_up():
+    """It has taken a place for its report then, which stays empty."""
+    env = fastvec.make(LaneEnv, 3, num_workers=3, batch_size=1)
+    (_, _, process) = env.call("process")
+    env.reset(seed=0)
+    env._pool.words[0, 2] += 1
+    os.kill(process, signal.SIGKILL)
+    env.send([0, 0, 0], [0, 1, 2])
+    with pytest.raises(fastvec.WorkerError, match="SIGKILL"):
+        env.recv(timeout=60)
+    assert {env.recv(timeout=60)[-1]["env_id"].item() for _ in range(2)} == {0, 1}
+    for _ in range(5):
+        env.send([0, 0], [0, 1])
+        assert {env.recv(timeout=60)[-1]["env_id"].item() for _ in range(2)} == {0, 1}
+    env.close()
 
 
 def test_a_lane_that_hangs_ends_with_the_timeout_of_steps():

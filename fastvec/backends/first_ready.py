@@ -28,6 +28,10 @@ from fastvec.backends.worker_error import WorkerError
 from fastvec.backends.worker_pool import CLOSE_TIMEOUT, PATIENCE, span
 from fastvec.reset_options import checked_seeds
 
+# Places of the ring are counted in so many bits.
+PLACES = 2**31 - 1
+# How often to look for what should be in a place, a millisecond each.
+LOOKS = 20
 # The calls that may be made while lanes are out.
 BY_LANE = ("async_reset", "send", "recv")
 
@@ -307,13 +311,27 @@ class FirstReadyVecEnv(ProcessVecEnv):
         for worker in np.unique(self._worker_of[waiting]).tolist():
             own = waiting & (self._worker_of == worker)
             if self._pool.is_lost(worker, self._step_timeout if (own & late).any() else None):
-                while self._pop():  # what it had finished before
-                    pass
+                self._drain()
                 waiting[[lane for lane, _ in self._arrived]] = False
                 waiting[[lane for lanes, _ in self._failures for lane in lanes]] = False
                 lanes = np.flatnonzero(waiting & (self._worker_of == worker)).tolist()
                 if lanes:
                     self._failures.append((lanes, Failure(worker, None, self._pool.lost[worker])))
+
+    def _drain(self) -> None:
+        """Takes all that is ready, when a worker has ended: also what it had finished before.
+
+        A place in the ring that it had taken, and had not filled when it was killed, is left out: nobody will fill it.
+        """
+        looks = 0
+        while self._popped & PLACES != int(self._pool.words[0, 2]) & PLACES:
+            if self._pop():
+                looks = 0
+            elif looks < LOOKS:  # another worker, which lives, may be about to fill it
+                looks += 1
+                time.sleep(1e-3)
+            else:
+                self._popped += 1
 
     def _failed(self, errors: Errors) -> Exception:
         """The error of lanes that failed, which are not out any more."""
@@ -337,8 +355,7 @@ class FirstReadyVecEnv(ProcessVecEnv):
     def _restart(self, worker: int, reason: str) -> None:
         """Starts a worker again; what its lanes had done before stays, and the rest of them is cut off."""
         self._pool.stop(worker)
-        while self._pop():  # what it had finished, as long as its pipe is there
-            pass
+        self._drain()
         self._failures = [(lanes, failure) for lanes, failure in self._failures if failure.worker != worker]
         for lane in self._pool.lanes[worker]:  # before the new worker can look: what was asked of the old one is over
             _bell.take(self._requests, lane)
