@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not hasattr(arguments, "run"):
         parser.print_help(sys.stderr)
         return 2
-    if getattr(arguments, "json", None) is not None and arguments.json == arguments.html:
+    if getattr(arguments, "html", None) is not None and arguments.json == arguments.html:
         parser.error(f"--json and --html are both {arguments.json}: give each a file of its own")
     return _carefully(arguments)
 
