@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 import pytest
 from ordinary_envs import LaneEnv, WordsEnv
+from threadpoolctl import threadpool_info
 
 import fastvec
 from fastvec.cli import main
@@ -23,7 +24,7 @@ from fastvec.profiling.command import source_of
 from fastvec.profiling.configurations import BackendContender, Configuration, Participant
 from fastvec.profiling.notes import noise_sentence
 from fastvec.profiling.planning import checked_request, plan_of
-from fastvec.profiling.policy import make_policy
+from fastvec.profiling.policy import Policy, make_policy, one_thread
 from fastvec.profiling.profile import measured
 from fastvec.profiling.race import Measured
 from fastvec.profiling.recommendation import recommend
@@ -449,3 +450,16 @@ def test_ctrl_c_prints_what_there_is():
         assert "It was interrupted" in out
     finally:
         command.kill()
+
+
+def test_numpy_infers_in_one_thread():
+    policy = Policy("mlp:8 (NumPy)", lambda observations: None)
+
+    def threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = threads()
+    assert before
+    with one_thread(policy):
+        assert set(threads()) == {1}
+    assert threads() == before

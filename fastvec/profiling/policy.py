@@ -21,6 +21,11 @@ from gymnasium.vector.utils import batch_space
 
 from fastvec.backends.parts import Part, parts_of
 
+try:
+    from threadpoolctl import threadpool_limits
+except ImportError:
+    threadpool_limits = None
+
 Act: TypeAlias = Callable[[Any], Any]
 
 EXPECTED = "expected 'none', or 'mlp:' and the sizes of hidden layers, such as 'mlp:64,64'"
@@ -140,9 +145,14 @@ def _numpy_act(parts: Sequence[Part], weights: Sequence[npt.NDArray[np.float32]]
     return act
 
 
-def one_torch_thread(policy: Policy) -> AbstractContextManager[None]:
-    """Has PyTorch compute in one thread, as its others would take the cores that envs are measured on."""
-    return _one_torch_thread() if "PyTorch" in policy.name else nullcontext()
+def one_thread(policy: Policy) -> AbstractContextManager[Any]:
+    """Has PyTorch or NumPy compute in one thread, as others would take the cores that envs are measured on."""
+    if "PyTorch" in policy.name:
+        return _one_torch_thread()
+    if threadpool_limits is not None and policy.name.endswith("(NumPy)"):
+        limited: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+        return limited
+    return nullcontext()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from fastvec.profiling.configurations import BACKENDS, Configuration, LeftOut
 from fastvec.profiling.diversity import Diversity, diversity_of
 from fastvec.profiling.notes import notes_of
 from fastvec.profiling.planning import Plan, Request, checked_request, plan_of
-from fastvec.profiling.policy import one_torch_thread
+from fastvec.profiling.policy import one_thread
 from fastvec.profiling.race import Findings, InferenceCost, Measured, measure_starts, race
 from fastvec.profiling.recommendation import Recommendation, recommend
 from fastvec.profiling.training import Training
@@ -179,7 +179,7 @@ def measured(plan: Plan) -> Profile:
     found = Findings()
     interrupted = False
     try:
-        with one_torch_thread(plan.policy):
+        with one_thread(plan.policy):
             measure_starts(plan, found)
             race(plan, found)
         plan.describe("how different lanes are")
