@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import platform
 import warnings
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import fastvec
 from fastvec import registry
 from fastvec._core import precisions
 from fastvec.backends.sources import EnvFactory, factories_of, registered_spec
+from fastvec.machine import usable_cores
 
 # What lanes can be made of.
 Source: TypeAlias = str | EnvSpec | EnvFactory
@@ -33,11 +33,6 @@ NOT_INSTALLED = "not installed"
 
 # A process for each env is a choice for a few slow envs; with more, a race only tells how badly a machine thrashes.
 MOST_PROCESSES = 8
-
-
-def usable_cores() -> int:
-    """How many cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ordinary_env(source: Source) -> gymnasium.Env[Any, Any]:

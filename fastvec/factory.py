@@ -34,6 +34,7 @@ MAX_LANES = 2**31 - 1
 MAX_STEPS = 2**63 - 1
 
 
+# With backend="native" type checkers know that a VecEnv comes back; for that the signature has to stand here once more.
 @overload
 def make(id: str, n: int = 1, *, backend: Literal["native"], **kwargs: Any) -> VecEnv: ...
 

@@ -21,7 +21,8 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 
 import fastvec
-from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, Source, ordinary_env, usable_cores
+from fastvec.contenders import CONTENDERS, REFERENCE, SEED, Contender, Source, ordinary_env
+from fastvec.machine import usable_cores
 
 # Enough different actions to keep episodes from repeating, few enough to stay in the cache beside the env's own state.
 MOST_ACTION_ARRAYS = 1024

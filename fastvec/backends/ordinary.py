@@ -4,6 +4,7 @@ A backend says where the envs are and runs the loop of _lanes.pyx there, on arra
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ class LaneFacts:
         return cls(env.observation_space, env.action_space, dict(env.metadata), env.render_mode, env.spec)
 
 
-class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
+class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]], ABC):
     """N ordinary Python envs that are stepped as one. Made by :func:`fastvec.make`.
 
     Observations, rewards (float64), terminations and truncations (bool) have a row for each lane, and equal those of
@@ -113,23 +114,23 @@ class OrdinaryVecEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     # What a backend does
 
+    @abstractmethod
     def _reset_lanes(
         self, seeds: list[int | None], mask: npt.NDArray[np.bool_] | None, options: dict[str, Any] | None
     ) -> tuple[Infos, Errors]:
         """Resets all lanes or those of a mask, as ``Lanes.reset`` does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _step_lanes(self, actions: list[Any]) -> tuple[Infos, Infos, Errors]:
         """Steps all lanes, as ``Lanes.step`` does; actions are what ``LaneActions.arrays`` returned."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ask_lanes(self, method: str, *args: Any) -> list[Any]:
         """Calls ``Lanes.call``, ``get_attr`` or ``render``: a value for each lane."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_in_lanes(self, name: str, values: list[Any]) -> None:
         """Calls ``Lanes.set_attr``."""
-        raise NotImplementedError
 
     # The calls
 

@@ -86,7 +86,7 @@ def make_policy(
         raise ValueError(f"policy is {asked!r}, and observations{objects[0].place} are {objects[0].space}: use 'none'")
     try:
         outputs = flatdim(action_space)
-    except (NotImplementedError, ValueError):
+    except (NotImplementedError, ValueError):  # flatdim's words for spaces that cannot be flattened
         raise ValueError(f"policy is {asked!r}, and actions are {action_space}: use 'none'") from None
     sizes = [sum(int(np.prod(part.shape)) for part in parts), *hidden, outputs]
     greedy = isinstance(action_space, Discrete)
